@@ -1,0 +1,105 @@
+# Everything a developer or CI runs. `make` alone lists the targets.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+GO ?= go
+TAGS := sqlite_fts5
+BENCHTIME ?= 1s
+FUZZTIME ?= 5s
+
+BUF := node_modules/.bin/buf
+BIOME := node_modules/.bin/biome
+GOLANGCI := $(GO) tool -modfile=tools/lint/go.mod golangci-lint
+SQLC := CGO_ENABLED=0 $(GO) tool -modfile=tools/sqlc/go.mod sqlc
+MODULES := . tools tools/sqlc tools/lint
+NPM_STAMP := node_modules/.stamp-$(shell cksum <package-lock.json | tr ' ' -)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: prereq
+prereq:
+	@scripts/prereq.sh
+
+$(NPM_STAMP): | prereq
+	npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+.PHONY: npm
+npm: $(NPM_STAMP) ## install the npm packages of the lock file
+
+.PHONY: gen
+gen: prereq $(NPM_STAMP) ## rebuild everything generated: gen, third_party, store/db
+	$(GO) -C tools run ./cmd/print-validate "$(CURDIR)/third_party"
+	$(BUF) generate
+	$(BUF) build proto --exclude-imports -o gen/descriptors.binpb
+	$(GO) -C tools run ./cmd/embed-descriptors "$(CURDIR)/gen/descriptors.binpb"
+	$(GO) -C tools run ./cmd/gen-es-checks "$(CURDIR)/gen/descriptors.binpb" "$(CURDIR)/gen/es/throwbar/command/v1"
+	$(if $(wildcard store/queries/*.sql),rm -rf store/db && $(SQLC) generate -f store/sqlc.yaml)
+
+.PHONY: build
+build: prereq ## build bin/throwbar
+	$(GO) build -trimpath -tags $(TAGS) -o bin/throwbar ./cmd/throwbar
+
+.PHONY: fmt
+fmt: prereq $(NPM_STAMP) ## format Go, TypeScript and protobuf sources
+	$(GOLANGCI) fmt
+	$(BIOME) check --write
+	$(BUF) format -w proto
+
+.PHONY: lint
+lint: prereq $(NPM_STAMP) ## run every linter
+	$(BUF) lint
+	$(BUF) format -d --exit-code proto
+	$(BIOME) ci --colors=off
+	$(GOLANGCI) run
+	cd tools && $(GO) tool -modfile=lint/go.mod golangci-lint run --config ../.golangci.yml
+
+.PHONY: typecheck
+typecheck: $(NPM_STAMP) ## check the types of all TypeScript
+	npm run check --workspaces --if-present
+
+.PHONY: tidy
+tidy: prereq ## tidy every Go module
+	for m in $(MODULES); do $(GO) -C $$m mod tidy; done
+
+.PHONY: check
+check: prereq $(NPM_STAMP) ## everything that reads the sources: generated code, linters, types, laws
+	scripts/check-gen.sh
+	$(BUF) breaking proto --against proto/baseline.binpb
+	for m in $(MODULES); do $(GO) -C $$m mod tidy -diff; done
+	$(GO) vet -tags $(TAGS) ./...
+	$(MAKE) --no-print-directory lint typecheck
+	$(GO) test -tags $(TAGS) -count=1 .
+
+.PHONY: test
+test: prereq $(NPM_STAMP) test-web test-browser fuzz-smoke ## all tests: Go with the race detector, TypeScript, a real browser, fuzzing
+	$(GO) -C tools test -race ./...
+	chromium=$$(scripts/ensure-chromium.sh); CHROMIUM=$$chromium $(GO) test -race -timeout 15m -tags $(TAGS) ./...
+
+.PHONY: test-web
+test-web: $(NPM_STAMP)
+	npm run test --workspaces --if-present
+
+.PHONY: test-browser
+test-browser: $(NPM_STAMP)
+	chromium=$$(scripts/ensure-chromium.sh); CHROMIUM=$$chromium npm run e2e --workspaces --if-present
+
+.PHONY: fuzz-smoke
+fuzz-smoke: prereq ## run each fuzz target for FUZZTIME
+	scripts/fuzz-smoke.sh "$(TAGS)" "$(FUZZTIME)"
+
+.PHONY: bench
+bench: prereq ## run the Go benchmarks
+	$(GO) test -tags $(TAGS) -run '^$$' -bench . -benchtime $(BENCHTIME) -benchmem ./...
+
+.PHONY: demo
+demo: build ## start a server with simulated browsers and show a few commands
+	scripts/demo.sh
+
+.PHONY: baseline
+baseline: $(NPM_STAMP) ## move the contract that later changes may not break (at a release only)
+	$(BUF) build proto -o proto/baseline.binpb
