@@ -1,0 +1,186 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"throwbar.dev/throwbar/store/db"
+)
+
+// op is one write.
+type op struct {
+	level  Level
+	run    func(*db.Queries) error
+	answer chan error  // of Write; has room for the one answer
+	done   func(error) // of WriteLater; may be nil
+	queued time.Time   // set by WriteLater only
+	taken  atomic.Bool // by the writer, or by the caller who withdraws it
+}
+
+// take says whether the op is now the taker's alone.
+func (o *op) take() bool { return o.taken.CompareAndSwap(false, true) }
+
+// call runs the op. A panic is its error: it must not end the writer.
+func (o *op) call(queries *db.Queries) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("write panicked: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	return o.run(queries)
+}
+
+func (o *op) finish(err error) {
+	if o.answer != nil {
+		o.answer <- err
+	} else if o.done != nil {
+		o.done(err)
+	}
+}
+
+// queue is what waits for the writer, in order.
+type queue struct {
+	delay time.Duration
+	limit int
+	batch int
+	wake  chan struct{} // has room for one signal
+
+	mu      sync.Mutex
+	waiting []*op
+	urgent  int  // how many of the waiting are of Write
+	running bool // Run has begun and not ended
+	closed  bool // nothing is taken any more
+}
+
+func newQueue(config Config) *queue {
+	return &queue{delay: config.Delay, limit: config.Queue, batch: config.Batch, wake: make(chan struct{}, 1)}
+}
+
+// push queues an op.
+func (q *queue) push(o *op) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return ErrClosed
+	}
+	if len(q.waiting) >= q.limit {
+		return ErrOverloaded
+	}
+	q.waiting = append(q.waiting, o)
+	if o.answer != nil {
+		q.urgent++
+	}
+	// A deferred op behind another one, or behind an urgent one, needs no signal: the writer knows already.
+	if o.answer != nil || len(q.waiting) == 1 || len(q.waiting) == q.batch {
+		q.signal()
+	}
+	return nil
+}
+
+func (q *queue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pop appends the next group to into. If it is not time for it yet, it says how long to wait for it, or until a signal
+// if that is 0. When the queue is closed it gives the rest, and then says that it is over.
+func (q *queue) pop(into []*op) (group []*op, wait time.Duration, over bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 {
+		return into, 0, q.closed
+	}
+	if q.urgent == 0 && !q.closed && len(q.waiting) < q.batch {
+		if wait := q.delay - time.Since(q.waiting[0].queued); wait > 0 {
+			return into, wait, false
+		}
+	}
+	n := min(len(q.waiting), q.batch)
+	for _, o := range q.waiting[:n] {
+		if o.answer != nil {
+			q.urgent--
+		}
+	}
+	into = append(into, q.waiting[:n]...)
+	rest := copy(q.waiting, q.waiting[n:])
+	clear(q.waiting[rest:])
+	q.waiting = q.waiting[:rest]
+	return into, 0, false
+}
+
+// next waits for the next group. When ctx is done it closes the queue, so that nothing more comes, and gives the rest.
+func (q *queue) next(ctx context.Context, into []*op) []*op {
+	end := ctx.Done()
+	if ctx.Err() != nil {
+		q.refuse() // a steady stream of ops would keep the select below from being reached
+	}
+	for {
+		group, wait, over := q.pop(into)
+		if over || len(group) > 0 {
+			return group
+		}
+		var due <-chan time.Time
+		if wait > 0 {
+			due = time.After(wait)
+		}
+		select {
+		case <-q.wake:
+		case <-due:
+		case <-end:
+			end = nil
+			q.refuse()
+		}
+	}
+}
+
+// begin says whether Run may begin: it runs once.
+func (q *queue) begin() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.running || q.closed {
+		return false
+	}
+	q.running = true
+	return true
+}
+
+// refuse takes no more ops.
+func (q *queue) refuse() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.signal()
+}
+
+// end is called when Run returns.
+func (q *queue) end() {
+	q.refuse()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.running = false
+}
+
+// close refuses further ops and answers those that wait. It does nothing and says false while Run is running.
+func (q *queue) close() bool {
+	q.mu.Lock()
+	if q.running {
+		q.mu.Unlock()
+		return false
+	}
+	q.closed = true
+	left := q.waiting
+	q.waiting = nil
+	q.mu.Unlock()
+	for _, o := range left {
+		if o.take() {
+			o.finish(ErrClosed)
+		}
+	}
+	return true
+}
