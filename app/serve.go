@@ -1,0 +1,175 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"throwbar.dev/throwbar/clients/cli"
+	"throwbar.dev/throwbar/server/rpc"
+	"throwbar.dev/throwbar/store"
+)
+
+const (
+	defaultListen = "127.0.0.1:3913"
+	drainSpread   = 5 * time.Second
+	shutdownIn    = 10 * time.Second
+	maxStreams    = 1000
+)
+
+// serveFlags are the flags of the verb serve.
+type serveFlags struct {
+	listen, dataDir, logLevel string
+	hosts, origins            []string
+}
+
+// serveCommand is the verb serve.
+func serveCommand(env func(string) string, stdout, stderr io.Writer) *cobra.Command {
+	var flags serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "run the server",
+		Long: "Runs the server until it is interrupted: one port for Connect, gRPC and gRPC-Web, one folder for all data. " +
+			"On its first start it makes a token for its owner, which the other verbs read.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return serve(cmd.Context(), flags, env, stdout, stderr)
+		},
+	}
+	cmd.Flags().StringVar(&flags.listen, "listen", defaultListen, "`address` to listen on; only loopback addresses are allowed yet")
+	cmd.Flags().StringVar(&flags.dataDir, "data-dir", cli.DataDir(env), "`folder` for all data (THROWBAR_DATA_DIR)")
+	cmd.Flags().StringVar(&flags.logLevel, "log-level", "info", "debug, info, warn or error")
+	cmd.Flags().StringSliceVar(&flags.hosts, "allow-host", nil, "further `host:port` that clients may call the server by")
+	cmd.Flags().StringSliceVar(&flags.origins, "allow-origin", nil, "`origin` of pages that may call the server")
+	return cmd
+}
+
+func serve(ctx context.Context, flags serveFlags, env func(string) string, stdout, stderr io.Writer) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(flags.logLevel)); err != nil {
+		return cli.Errorf(cli.Invalid, "--log-level %q: use debug, info, warn or error", flags.logLevel)
+	}
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+	if err := loopbackOnly(flags.listen); err != nil {
+		return err
+	}
+	model, err := modelFromEnv(env)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", flags.listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return cli.Errorf(cli.Failed, "%s is in use, perhaps by another throwbar server: stop it or use --listen", flags.listen)
+	}
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	defer func() { _ = listener.Close() }() // the HTTP server has closed it, unless it never came to that
+	address := listener.Addr().String()
+	server, err := NewServer(ctx, Config{
+		DataDir: flags.dataDir, Model: model, Log: log,
+		Listener: rpc.Listener{Hosts: append(rpc.LoopbackHosts(address), flags.hosts...), Origins: flags.origins},
+	})
+	if errors.Is(err, store.ErrLocked) {
+		return cli.Errorf(cli.Failed, "%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	return server.Serve(ctx, listener, func() {
+		_, _ = fmt.Fprintf(stdout, "throwbar %s listens on http://%s\n  data   %s\n  token  %s/%s\n",
+			Version(), address, flags.dataDir, flags.dataDir, ownerFile)
+		if model.Hint != "" {
+			_, _ = fmt.Fprintf(stdout, "  model  none: %s\n", model.Hint)
+		}
+	})
+}
+
+// loopbackOnly refuses an address that other machines can reach: that needs TLS, which this release does not have.
+func loopbackOnly(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return cli.Errorf(cli.Invalid, "--listen %q: give a host and a port, for example %s", address, defaultListen)
+	}
+	if ip := net.ParseIP(host); host == "localhost" || (ip != nil && ip.IsLoopback()) {
+		return nil
+	}
+	return cli.Errorf(cli.Invalid, "--listen %s can be reached from other machines, which needs TLS: this release listens on loopback only", address)
+}
+
+// Serve runs the server on a listener until the context ends. It tells connected devices that it goes before it does.
+func (s *Server) Serve(ctx context.Context, listener net.Listener, ready func()) error {
+	streams, endStreams := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer endStreams(nil)
+	web := httpServer(s.Handler(), streams, s.cfg.Log)
+	served := make(chan error, 1)
+	runCtx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- s.Run(runCtx, func() error {
+			go func() { served <- web.Serve(listener) }()
+			ready()
+			return nil
+		})
+	}()
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-served:
+		err = fmt.Errorf("serve: %w", err)
+	case err = <-ended: // a part failed
+		return errors.Join(err, web.Close())
+	}
+	s.hub.Drain(drainSpread)
+	endStreams(errors.New("the server stops"))
+	shutCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownIn)
+	defer cancel()
+	err = errors.Join(err, ignoreTimeout(web.Shutdown(shutCtx)), web.Close())
+	stop(errStopped)
+	return errors.Join(err, <-ended)
+}
+
+// ignoreTimeout is for callers that hold on longer than the server waits: they are cut off, which is no fault.
+func ignoreTimeout(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+// httpServer has the settings that held streams need: pings find a peer that is gone, windows keep one stream that is
+// not read from holding up the others, and no timeout ends a stream that is alive.
+func httpServer(handler http.Handler, streams context.Context, log *slog.Logger) *http.Server { //nolint:revive // the context is that of all requests
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Server{
+		Handler:           handler,
+		Protocols:         &protocols,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       5 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		BaseContext:       func(net.Listener) context.Context { return streams },
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          maxStreams,
+			SendPingTimeout:               15 * time.Second,
+			PingTimeout:                   10 * time.Second,
+			WriteByteTimeout:              30 * time.Second,
+			MaxReceiveBufferPerStream:     256 << 10,
+			MaxReceiveBufferPerConnection: 4<<20 - 1,
+		},
+	}
+}
+
+// Version is the program's version.
+func Version() string { return "0.1.0-dev" }

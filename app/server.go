@@ -1,0 +1,204 @@
+// Package app puts the program together: it is the only package that knows the server, the agent and the clients. It
+// has the verbs serve and doctor and the adapters between what the agent asks for and what the server offers.
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"throwbar.dev/throwbar/catalog"
+	"throwbar.dev/throwbar/gen"
+	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
+	"throwbar.dev/throwbar/server/auth"
+	"throwbar.dev/throwbar/server/browser"
+	"throwbar.dev/throwbar/server/device"
+	"throwbar.dev/throwbar/server/dispatch"
+	"throwbar.dev/throwbar/server/link"
+	"throwbar.dev/throwbar/server/rpc"
+	"throwbar.dev/throwbar/server/storage"
+	"throwbar.dev/throwbar/store"
+)
+
+const ownerFile = "owner.token"
+
+// Config is what a server is made of. Only DataDir has to be set.
+type Config struct {
+	DataDir   string
+	Image     []byte       // descriptor image; the program's own if nil
+	Listener  rpc.Listener // rules of the address it listens on
+	Model     ModelConfig
+	Heartbeat time.Duration // of links; the package's own if zero
+	Lease     time.Duration
+	Random    io.Reader        // randomness; the system's if nil
+	Now       func() time.Time // wall clock; the system's if nil
+	Log       *slog.Logger     // discards if nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.Image == nil {
+		c.Image = gen.Descriptors
+	}
+	if c.Random == nil {
+		c.Random = rand.Reader
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Server is a whole control plane without its listener.
+type Server struct {
+	cfg        Config
+	store      *store.Store
+	storage    *storage.Storage
+	catalogue  *catalog.Catalogue
+	directory  *device.Directory
+	tokens     *auth.Tokens
+	state      *browser.State
+	hub        *link.Hub
+	dispatcher *dispatch.Dispatcher
+	edge       *rpc.Server
+	agent      agentPlane
+	ownerToken string
+}
+
+// NewServer opens the store and puts the server together. Nothing runs until Run.
+func NewServer(ctx context.Context, cfg Config) (*Server, error) {
+	cfg = cfg.withDefaults()
+	s := &Server{cfg: cfg}
+	var err error
+	if s.catalogue, err = catalog.New(cfg.Image); err != nil {
+		return nil, err
+	}
+	if s.store, err = store.Open(ctx, store.Config{Dir: cfg.DataDir}); err != nil {
+		return nil, err
+	}
+	if err := s.compose(ctx); err != nil {
+		return nil, errors.Join(err, s.store.Close())
+	}
+	return s, nil
+}
+
+func (s *Server) newID() string { return uuid.Must(uuid.NewRandomFromReader(s.cfg.Random)).String() }
+
+func (s *Server) compose(ctx context.Context) error {
+	var err error
+	s.storage = storage.New(s.store, s.cfg.Log)
+	if s.directory, err = device.NewDirectory(ctx, s.storage, s.cfg.Now, s.cfg.Log); err != nil {
+		return err
+	}
+	if s.tokens, err = auth.New(ctx, s.storage, s.cfg.Random, s.cfg.Now, s.newID); err != nil {
+		return err
+	}
+	if s.state, err = browser.New(ctx, s.storage, s.cfg.Now, s.cfg.Log); err != nil {
+		return err
+	}
+	s.hub = link.New(link.Config{
+		State: s.state, Directory: s.directory, NewID: s.newID, Log: s.cfg.Log,
+		Heartbeat: s.cfg.Heartbeat, Lease: s.cfg.Lease,
+	})
+	s.dispatcher = dispatch.New(dispatch.Config{
+		Catalogue: s.catalogue, Ledger: s.storage, Reader: s.storage, Devices: s.directory, Links: s.hub, Browser: s.state,
+		NewID: s.newID, Now: s.cfg.Now, Log: s.cfg.Log,
+	})
+	s.hub.Bind(s.dispatcher)
+	pairing := device.NewPairing(s.cfg.Random, s.cfg.Now)
+	s.edge = rpc.New(rpc.Config{
+		Catalogue: s.catalogue, Dispatcher: s.dispatcher, Hub: s.hub, Directory: s.directory, Pairing: pairing,
+		Enroller: &device.Enroller{
+			Pairing: pairing, Directory: s.directory, Tokens: s.tokens, Store: s.storage, NewID: s.newID,
+			Random: s.cfg.Random, Now: s.cfg.Now,
+		},
+		Tokens: s.tokens, Browser: s.state, Saved: s.storage, Events: s.storage.Feed(), Version: Version(),
+		Listener: s.cfg.Listener, Log: s.cfg.Log,
+	})
+	return s.composeAgent()
+}
+
+// Handler is the HTTP edge.
+func (s *Server) Handler() http.Handler { return s.edge.Handler() }
+
+// Run runs the server until the context ends: first the parts that take work, last the store.
+func (s *Server) Run(ctx context.Context, ready func() error) error {
+	storeCtx, stopStore := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopStore()
+	var stored errgroup.Group
+	stored.Go(func() error { return s.store.Run(storeCtx) })
+	err := s.runParts(ctx, ready)
+	stopStore()
+	return errors.Join(err, stored.Wait(), s.store.Close())
+}
+
+func (s *Server) runParts(ctx context.Context, ready func() error) error {
+	if err := s.dispatcher.Recover(ctx); err != nil {
+		return err
+	}
+	if err := s.owner(ctx); err != nil {
+		return err
+	}
+	// A part that fails ends the others.
+	parts, partCtx := errgroup.WithContext(ctx)
+	parts.Go(func() error { return s.dispatcher.Run(partCtx) })
+	parts.Go(func() error { return s.state.Run(partCtx) })
+	parts.Go(func() error { return s.runAgent(partCtx) })
+	if ready != nil {
+		if err := ready(); err != nil {
+			return errors.Join(err, s.stop(parts))
+		}
+	}
+	return parts.Wait()
+}
+
+// stop is the end of parts whose context ends with an error of ready.
+func (s *Server) stop(parts *errgroup.Group) error {
+	parts.Go(func() error { return errStopped })
+	if err := parts.Wait(); !errors.Is(err, errStopped) {
+		return err
+	}
+	return nil
+}
+
+var errStopped = errors.New("stopped")
+
+// owner makes sure that the owner's token file is there and valid.
+func (s *Server) owner(ctx context.Context) error {
+	path := filepath.Join(s.cfg.DataDir, ownerFile)
+	raw, err := os.ReadFile(path)
+	if err == nil {
+		secret := strings.TrimSpace(string(raw))
+		if secret == "" {
+			return fmt.Errorf("%s is empty: remove it, and the next start makes a new token", path)
+		}
+		if _, err := s.tokens.Authenticate(secret); err != nil { // of another database, or revoked
+			return fmt.Errorf("the token in %s is not valid here: remove the file, and the next start makes a new one", path)
+		}
+		return nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("read owner token: %w", err)
+	}
+	_, secret, err := s.tokens.Issue(ctx, auth.DefaultWorkspace, "owner", optionv1.Scope_SCOPE_OWNER)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, []byte(secret+"\n"), 0o600); err != nil {
+		return fmt.Errorf("write owner token: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+// Package device is the directory of devices: who they are, whether they are here, and how a new one is paired.
+package device
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
+	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
+	"throwbar.dev/throwbar/server/dispatch"
+	"throwbar.dev/throwbar/server/fault"
+)
+
+const maxDevices = 20_000
+
+// Device is one device as it is stored.
+type Device struct {
+	ID, Workspace, Name string
+
+	Kind            devicev1.Kind
+	Agent, Platform string
+	Origin          string // of the browser extension that it is; empty for others
+	PairedAt        time.Time
+	LastSeen        time.Time
+	Boot            string
+	Actions         []string
+	Epoch           uint64
+	Online          bool // never stored
+}
+
+// Store keeps devices.
+type Store interface {
+	Devices(ctx context.Context) ([]Device, error)
+	// Seen notes what a device said of itself; it may be written a moment later. Change is unspecified or an event.
+	Seen(d Device, change controlv1.DeviceChange)
+	Rename(ctx context.Context, d Device) error
+	// Revoke removes the device and its tokens.
+	Revoke(ctx context.Context, d Device) error
+}
+
+// Directory knows all devices of the server. It is read from the store once and then kept in step with it.
+type Directory struct {
+	store Store
+	now   func() time.Time
+	log   *slog.Logger
+
+	mu      sync.RWMutex
+	devices map[string]*Device // guarded by mu
+}
+
+// NewDirectory reads the stored devices.
+func NewDirectory(ctx context.Context, store Store, now func() time.Time, log *slog.Logger) (*Directory, error) {
+	stored, err := store.Devices(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read devices: %w", err)
+	}
+	d := &Directory{store: store, now: now, log: log, devices: map[string]*Device{}}
+	for i := range stored {
+		d.devices[stored[i].ID] = &stored[i]
+	}
+	return d, nil
+}
+
+// Add makes a paired device known.
+func (d *Directory) Add(dev Device) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.devices[dev.ID] = &dev
+}
+
+// Room is a fault if no further device can be paired.
+func (d *Directory) Room() error {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if len(d.devices) >= maxDevices {
+		return fault.New(fault.Busy, "this server has %d devices: revoke one first", maxDevices)
+	}
+	return nil
+}
+
+// Get is a device of a workspace.
+func (d *Directory) Get(workspace, id string) (Device, error) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	dev := d.devices[id]
+	if dev == nil || dev.Workspace != workspace {
+		return Device{}, fault.New(fault.NotFound, "there is no device %q: list devices to get their ids", id)
+	}
+	return *dev, nil
+}
+
+// Find is what dispatch has to know of a device of a workspace.
+func (d *Directory) Find(workspace, id string) (dispatch.Device, error) {
+	dev, err := d.Get(workspace, id)
+	if err != nil {
+		return dispatch.Device{}, err
+	}
+	return dispatch.Device{ID: dev.ID, Name: dev.Name, Boot: dev.Boot, Actions: dev.Actions}, nil
+}
+
+// List are the devices of a workspace by name.
+func (d *Directory) List(workspace string) []Device {
+	d.mu.RLock()
+	var out []Device
+	for _, dev := range d.devices {
+		if dev.Workspace == workspace {
+			out = append(out, *dev)
+		}
+	}
+	d.mu.RUnlock()
+	slices.SortFunc(out, func(a, b Device) int {
+		if c := strings.Compare(a.Name, b.Name); c != 0 {
+			return c
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return out
+}
+
+// Online notes a new link of a device. It implements link.Directory.
+func (d *Directory) Online(_ context.Context, id string, hello *devicev1.Hello) (string, uint64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	dev := d.devices[id]
+	if dev == nil {
+		return "", 0, fault.New(fault.NotFound, "this device was revoked: pair it again")
+	}
+	change := controlv1.DeviceChange_DEVICE_CHANGE_UNSPECIFIED
+	if !dev.Online {
+		change = controlv1.DeviceChange_DEVICE_CHANGE_ONLINE
+	}
+	dev.Epoch++
+	dev.Online = true
+	dev.LastSeen = d.now()
+	dev.Boot = hello.GetBootTag()
+	dev.Actions = hello.GetActions()
+	dev.Agent = orElse(hello.GetAgent(), dev.Agent)
+	dev.Platform = orElse(hello.GetPlatform(), dev.Platform)
+	d.store.Seen(*dev, change)
+	return dev.Name, dev.Epoch, nil
+}
+
+// Offline notes that a link is gone. The end of an older link than the current one changes nothing.
+func (d *Directory) Offline(id string, epoch uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	dev := d.devices[id]
+	if dev == nil || dev.Epoch != epoch || !dev.Online {
+		return
+	}
+	dev.Online = false
+	dev.LastSeen = d.now()
+	d.store.Seen(*dev, controlv1.DeviceChange_DEVICE_CHANGE_OFFLINE)
+}
+
+// Rename gives a device another name.
+func (d *Directory) Rename(ctx context.Context, workspace, id, name string) (Device, error) {
+	dev, err := d.Get(workspace, id)
+	if err != nil {
+		return Device{}, err
+	}
+	dev.Name = name
+	if err := d.store.Rename(ctx, dev); err != nil {
+		return Device{}, fmt.Errorf("rename device %s: %w", id, err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if cur := d.devices[id]; cur != nil {
+		cur.Name = name
+		return *cur, nil
+	}
+	return dev, nil
+}
+
+// Revoke forgets a device. Its link has to be ended by the caller.
+func (d *Directory) Revoke(ctx context.Context, workspace, id string) error {
+	dev, err := d.Get(workspace, id)
+	if err != nil {
+		return err
+	}
+	if err := d.store.Revoke(ctx, dev); err != nil {
+		return fmt.Errorf("revoke device %s: %w", id, err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.devices, id)
+	return nil
+}
+
+// Origins are the extension origins that devices were paired with.
+func (d *Directory) Origins() []string {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	var out []string
+	for _, dev := range d.devices {
+		if dev.Origin != "" && !slices.Contains(out, dev.Origin) {
+			out = append(out, dev.Origin)
+		}
+	}
+	return out
+}
+
+func orElse(s, other string) string {
+	if s != "" {
+		return s
+	}
+	return other
+}

@@ -1,0 +1,311 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"throwbar.dev/throwbar/catalog"
+	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
+	_ "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
+	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
+	"throwbar.dev/throwbar/server/dispatch"
+	"throwbar.dev/throwbar/server/fault"
+)
+
+// book is a ledger in memory with the rules of the real one.
+type book struct {
+	mu    sync.Mutex
+	rows  map[string]dispatch.Record
+	saved map[string]*commandv1.SavedTab
+	kept  map[string]bool
+	ends  map[string]int
+	lates []string
+	fail  error
+}
+
+func newBook() *book {
+	return &book{
+		rows: map[string]dispatch.Record{}, saved: map[string]*commandv1.SavedTab{}, kept: map[string]bool{}, ends: map[string]int{},
+	}
+}
+
+func (b *book) Accept(_ context.Context, commands []dispatch.Acceptance) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fail != nil {
+		return b.fail
+	}
+	for _, c := range commands {
+		b.rows[c.Record.ID] = c.Record
+		for _, s := range c.Saved {
+			b.saved[s.GetSavedId()] = s
+		}
+	}
+	return nil
+}
+
+func (b *book) Advance(rec dispatch.Record, to dispatch.State) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	row := b.rows[rec.ID]
+	if row.State == rec.State && row.State.CanGo(to) {
+		row.State = to
+		b.rows[rec.ID] = row
+	}
+}
+
+func (b *book) Finish(_ context.Context, end dispatch.End) (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	row := b.rows[end.Record.ID]
+	if row.State.Ended() {
+		return false, nil
+	}
+	b.rows[end.Record.ID] = end.Record
+	b.ends[end.Record.ID]++
+	for _, id := range end.Kept {
+		b.kept[id] = true
+	}
+	for _, id := range end.Dropped {
+		delete(b.saved, id)
+	}
+	return true, nil
+}
+
+func (b *book) Late(_ context.Context, rec dispatch.Record, detail string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lates = append(b.lates, rec.ID+" "+detail)
+	return nil
+}
+
+func (b *book) Sweep(context.Context, time.Time, time.Time) error { return nil }
+
+func (b *book) Get(_ context.Context, _, id string) (dispatch.Record, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	row, ok := b.rows[id]
+	if !ok {
+		return row, fault.New(fault.NotFound, "there is no command %q", id)
+	}
+	return row, nil
+}
+
+func (b *book) List(context.Context, dispatch.Filter) ([]dispatch.Record, error) { return nil, nil }
+
+func (b *book) Pending(context.Context) ([]dispatch.Acceptance, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []dispatch.Acceptance
+	for _, row := range b.rows {
+		if !row.State.Ended() {
+			out = append(out, dispatch.Acceptance{Record: row})
+		}
+	}
+	slices.SortFunc(out, func(x, y dispatch.Acceptance) int { return x.Record.CreatedAt.Compare(y.Record.CreatedAt) })
+	return out, nil
+}
+
+func (b *book) Saved(_ context.Context, _ string, ids []string) ([]*commandv1.SavedTab, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []*commandv1.SavedTab
+	for _, id := range ids {
+		if s := b.saved[id]; s != nil && b.kept[id] {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+func (b *book) row(t *testing.T) dispatch.Record {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.rows) != 1 {
+		t.Fatalf("%d rows, want one", len(b.rows))
+	}
+	for _, row := range b.rows {
+		return row
+	}
+	return dispatch.Record{}
+}
+
+// wire has the links of devices.
+type wire struct {
+	mu     sync.Mutex
+	epochs map[string]uint64
+	frames map[string][]*devicev1.ServerFrame
+	on     func(device string, frame *devicev1.ServerFrame)
+}
+
+func newWire() *wire {
+	return &wire{epochs: map[string]uint64{}, frames: map[string][]*devicev1.ServerFrame{}}
+}
+
+func (w *wire) Connected(device string) uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.epochs[device]
+}
+
+func (w *wire) Send(device string, epoch uint64, frame *devicev1.ServerFrame) bool {
+	w.mu.Lock()
+	if w.epochs[device] != epoch {
+		w.mu.Unlock()
+		return false
+	}
+	w.frames[device] = append(w.frames[device], frame)
+	on := w.on
+	w.mu.Unlock()
+	if on != nil {
+		go on(device, frame)
+	}
+	return true
+}
+
+func (w *wire) set(device string, epoch uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.epochs[device] = epoch
+}
+
+// commands are the commands that were sent to a device.
+func (w *wire) commands(device string) []*devicev1.CommandRequest {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []*devicev1.CommandRequest
+	for _, f := range w.frames[device] {
+		if c := f.GetCommand(); c != nil {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (w *wire) cancels(device string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, f := range w.frames[device] {
+		if f.GetCancel() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// world is a dispatcher with two devices, lap and desk, each with three tabs.
+type world struct {
+	*dispatch.Dispatcher
+	book *book
+	wire *wire
+}
+
+func (w *world) Find(workspace, id string) (dispatch.Device, error) {
+	if workspace != "w" || (id != "lap" && id != "desk") {
+		return dispatch.Device{}, fault.New(fault.NotFound, "there is no device %q", id)
+	}
+	return dispatch.Device{ID: id, Name: "my " + id, Boot: "b1"}, nil
+}
+
+func (w *world) Describe(id string) *commandv1.SavedTab {
+	if !w.Exists(id) {
+		return nil
+	}
+	return &commandv1.SavedTab{TabId: id, Url: "https://example.org/" + id}
+}
+
+func (w *world) Match(device, _ string) []string {
+	return []string{device + "_tb1-1", device + "_tb1-2"}
+}
+
+func (w *world) Exists(id string) bool {
+	for _, device := range []string{"lap", "desk"} {
+		for n := range 3 {
+			if id == fmt.Sprintf("%s_tb1-%d", device, n+1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	image, err := os.ReadFile("../../gen/descriptors.binpb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cat, err := catalog.New(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{book: newBook(), wire: newWire()}
+	w.wire.set("lap", 1)
+	w.restart(cat)
+	return w
+}
+
+// restart makes a new dispatcher over the same book, as a restarted server would.
+func (w *world) restart(cat *catalog.Catalogue) {
+	ids := 0
+	var mu sync.Mutex
+	prefix := fmt.Sprintf("id%d-", len(w.book.rows))
+	w.Dispatcher = dispatch.New(dispatch.Config{
+		Catalogue: cat, Ledger: w.book, Reader: w.book, Devices: w, Links: w.wire, Browser: w,
+		NewID: func() string {
+			mu.Lock()
+			defer mu.Unlock()
+			ids++
+			return fmt.Sprintf("%s%d", prefix, ids)
+		},
+		Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	})
+}
+
+// answer makes a device that acknowledges each command and answers it with what reply says; nil means silence.
+func (w *world) answer(reply func(c *devicev1.CommandRequest) *devicev1.Outcome) {
+	w.wire.on = func(device string, frame *devicev1.ServerFrame) {
+		c := frame.GetCommand()
+		if c == nil {
+			return
+		}
+		w.Acknowledged(device, c.GetCommandId())
+		if o := reply(c); o != nil {
+			o.CommandId = c.GetCommandId()
+			w.Outcome(device, o)
+		}
+	}
+}
+
+func closing(ids ...string) *commandv1.Action {
+	return &commandv1.Action{Kind: &commandv1.Action_CloseTabs{CloseTabs: &commandv1.CloseTabs{TabIds: ids}}}
+}
+
+func closed(ids ...string) *devicev1.Outcome {
+	r := &commandv1.CloseTabs_Result{ClosedCount: uint32(len(ids))}
+	for _, id := range ids {
+		r.Items = append(r.Items, &commandv1.ItemOutcome{Id: id, Status: commandv1.ItemStatus_ITEM_STATUS_OK})
+	}
+	return &devicev1.Outcome{Outcome: &devicev1.Outcome_Result{
+		Result: &commandv1.Result{Kind: &commandv1.Result_CloseTabs{CloseTabs: r}},
+	}}
+}
+
+func request(action *commandv1.Action, devices ...string) dispatch.Request {
+	return dispatch.Request{Workspace: "w", Principal: "p", Action: action, Devices: devices}
+}
+
+func codeOf(t *testing.T, err error, want fault.Code) {
+	t.Helper()
+	if err == nil || fault.CodeOf(err) != want {
+		t.Errorf("error %v has code %d, want %d", err, fault.CodeOf(err), want)
+	}
+}

@@ -1,0 +1,213 @@
+package dispatch
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	"throwbar.dev/throwbar/catalog"
+	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
+	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
+	"throwbar.dev/throwbar/ident"
+	"throwbar.dev/throwbar/server/fault"
+)
+
+// piece is the share of one device in a command.
+type piece struct {
+	device string
+	action *commandv1.Action
+	args   *dynamicpb.Message
+}
+
+// split says which devices run a command: those named in the envelope, or those that the ids in the action belong to.
+// A list of ids that spans devices is split, each device getting its own.
+func (d *Dispatcher) split(ctx context.Context, req Request, entry *catalog.Entry, args *dynamicpb.Message) ([]piece, error) {
+	owners, err := d.owners(ctx, req.Workspace, args)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(owners) == 0 && len(req.Devices) == 0:
+		return nil, fault.New(fault.Invalid, "%s needs a device: name one", entry.Name)
+	case len(owners) == 0 || (len(req.Devices) > 0 && entry.HasSaved()):
+		owners = req.Devices
+		pieces := make([]piece, 0, len(owners))
+		for _, device := range owners {
+			pieces = append(pieces, piece{device: device, action: req.Action, args: args})
+		}
+		return pieces, nil
+	}
+	for _, named := range req.Devices {
+		if !slices.Contains(owners, named) {
+			return nil, fault.New(fault.Invalid, "no id of this command belongs to device %s", named)
+		}
+	}
+	if len(req.Devices) > 0 && len(req.Devices) < len(owners) {
+		return nil, fault.New(fault.Invalid, "the ids of this command belong to more devices than were named")
+	}
+	if len(owners) == 1 {
+		return []piece{{device: owners[0], action: req.Action, args: args}}, nil
+	}
+	return d.share(ctx, req.Workspace, entry, args, owners)
+}
+
+// owners are the devices that the ids in the arguments belong to, in order of appearance.
+func (d *Dispatcher) owners(ctx context.Context, workspace string, args *dynamicpb.Message) ([]string, error) {
+	var owners []string
+	for _, ref := range catalog.Targets(args) {
+		owner, err := d.owner(ctx, workspace, ref)
+		if err != nil {
+			return nil, err
+		}
+		if owner != "" && !slices.Contains(owners, owner) {
+			owners = append(owners, owner)
+		}
+	}
+	return owners, nil
+}
+
+// owner is the device that an id belongs to; empty if it does not say.
+func (d *Dispatcher) owner(ctx context.Context, workspace string, ref catalog.Ref) (string, error) {
+	kind, composite := kindOf(ref.Kind)
+	switch {
+	case composite:
+		id, err := ident.Parse(ref.ID)
+		if err != nil {
+			return "", fault.New(fault.Invalid, "%s: %v", ref.Field.JSONName(), err)
+		}
+		if id.Kind != kind {
+			return "", fault.New(fault.Invalid, "%s: %q is the id of a %s, not of a %s", ref.Field.JSONName(), ref.ID, id.Kind, kind)
+		}
+		return id.Device, nil
+	case ref.Kind == optionv1.Target_TARGET_DEVICE:
+		return ref.ID, nil
+	case ref.Kind == optionv1.Target_TARGET_SAVED:
+		saved, err := d.Reader.Saved(ctx, workspace, []string{ref.ID})
+		if err != nil {
+			return "", err
+		}
+		if len(saved) == 0 {
+			return "", fault.New(fault.NotFound, "there is no saved tab %q: list them to get their ids", ref.ID)
+		}
+		return saved[0].GetDeviceId(), nil
+	default:
+		return "", nil
+	}
+}
+
+func kindOf(t optionv1.Target) (ident.Kind, bool) {
+	switch t {
+	case optionv1.Target_TARGET_TAB:
+		return ident.Tab, true
+	case optionv1.Target_TARGET_WINDOW:
+		return ident.Window, true
+	case optionv1.Target_TARGET_GROUP:
+		return ident.Group, true
+	default:
+		return 0, false
+	}
+}
+
+// share gives each device the ids that are its own. Only lists can be shared out: a single id of another device makes
+// the command senseless for the rest.
+func (d *Dispatcher) share(
+	ctx context.Context, workspace string, entry *catalog.Entry, args *dynamicpb.Message, owners []string,
+) ([]piece, error) {
+	pieces := make([]piece, 0, len(owners))
+	for _, device := range owners {
+		own, ok := proto.Clone(args).(*dynamicpb.Message)
+		if !ok {
+			return nil, fault.New(fault.Invalid, "%s cannot be shared out", entry.Name)
+		}
+		fields := entry.In.Fields()
+		for i := range fields.Len() {
+			fd := fields.Get(i)
+			if catalog.TargetOf(fd) == optionv1.Target_TARGET_UNSPECIFIED || !own.Has(fd) {
+				continue
+			}
+			if err := d.shareField(ctx, workspace, own, fd, device); err != nil {
+				return nil, err
+			}
+		}
+		action, err := entry.Wrap(own)
+		if err != nil {
+			return nil, err
+		}
+		pieces = append(pieces, piece{device: device, action: action, args: own})
+	}
+	return pieces, nil
+}
+
+func (d *Dispatcher) shareField(
+	ctx context.Context, workspace string, own *dynamicpb.Message, fd protoreflect.FieldDescriptor, device string,
+) error {
+	keep := func(id string) (bool, error) {
+		owner, err := d.owner(ctx, workspace, catalog.Ref{Kind: catalog.TargetOf(fd), Field: fd, ID: id})
+		return owner == device || owner == "", err
+	}
+	if !fd.IsList() {
+		ok, err := keep(own.Get(fd).String())
+		if err == nil && !ok {
+			err = fault.New(fault.Invalid, "%s belongs to another device than some of the other ids", fd.JSONName())
+		}
+		return err
+	}
+	all := own.Get(fd).List()
+	mine := own.NewField(fd).List()
+	for i := range all.Len() {
+		ok, err := keep(all.Get(i).String())
+		if err != nil {
+			return err
+		}
+		if ok {
+			mine.Append(all.Get(i))
+		}
+	}
+	own.Set(fd, protoreflect.ValueOfList(mine))
+	return nil
+}
+
+// checkRefs refuses a command whose every target is of an earlier start of the browser, and finds the tabs that it
+// would act on. Single stale ids are left to the device, which answers for each.
+func (d *Dispatcher) checkRefs(p *part) error {
+	stale, current := 0, 0
+	for _, ref := range p.refs {
+		if ref.Kind == optionv1.Target_TARGET_TAB_URL {
+			p.tabs = append(p.tabs, d.Browser.Match(p.device.ID, ref.ID)...)
+			continue
+		}
+		if _, composite := kindOf(ref.Kind); !composite {
+			continue
+		}
+		id, err := ident.Parse(ref.ID)
+		if err != nil {
+			return fault.New(fault.Invalid, "%v", err)
+		}
+		if id.Boot != p.device.Boot {
+			stale++
+			continue
+		}
+		current++
+		if ref.Kind == optionv1.Target_TARGET_TAB && !slices.Contains(p.tabs, ref.ID) {
+			p.tabs = append(p.tabs, ref.ID)
+		}
+	}
+	if stale > 0 && current == 0 {
+		return fault.New(fault.NotFound, "%s has been restarted since these ids were listed: list again", p.device.Name)
+	}
+	return nil
+}
+
+// targetCount is the number of things that a part acts on, as far as the server can tell.
+func targetCount(p *part) int {
+	n := 0
+	for _, ref := range p.refs {
+		if ref.Kind != optionv1.Target_TARGET_TAB_URL && ref.Field.IsList() {
+			n++
+		}
+	}
+	return max(n, len(p.tabs))
+}

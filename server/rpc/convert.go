@@ -1,0 +1,52 @@
+package rpc
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
+	"throwbar.dev/throwbar/server/auth"
+	"throwbar.dev/throwbar/server/browser"
+	"throwbar.dev/throwbar/server/device"
+	"throwbar.dev/throwbar/server/dispatch"
+)
+
+func stamp(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}
+
+func freshnessProto(f browser.Freshness) *controlv1.Freshness {
+	return &controlv1.Freshness{Live: f.Live, AsOf: stamp(f.AsOf)}
+}
+
+func deviceProto(d device.Device, tabs int, f browser.Freshness) *controlv1.Device {
+	return &controlv1.Device{
+		DeviceId: d.ID, Name: d.Name, Kind: d.Kind, Agent: d.Agent, Platform: d.Platform, Online: d.Online,
+		LastSeen: stamp(d.LastSeen), PairedAt: stamp(d.PairedAt), TabCount: uint32(tabs), Freshness: freshnessProto(f),
+		Actions: d.Actions,
+	}
+}
+
+func tokenProto(t auth.Token) *controlv1.Token {
+	return &controlv1.Token{
+		TokenId: t.ID, Name: t.Name, Scope: t.Scope, CreatedAt: stamp(t.CreatedAt), DeviceId: t.Device,
+	}
+}
+
+func dispatchRequest(token auth.Token, req *controlv1.DispatchRequest) dispatch.Request {
+	return dispatch.Request{
+		Workspace: token.Workspace, Principal: token.ID, Devices: req.GetDeviceIds(), Action: req.GetAction(),
+		TTL: req.GetTtl().AsDuration(), DryRun: req.GetDryRun(), PlanHash: req.GetPlanHash(), Detached: req.GetDetached(),
+	}
+}
+
+func submitRequest(token auth.Token, req *controlv1.SubmitRequest) dispatch.Request {
+	return dispatch.Request{
+		Workspace: token.Workspace, Principal: token.ID, Devices: req.GetDeviceIds(), Action: req.GetAction(),
+		TTL: req.GetTtl().AsDuration(), PlanHash: req.GetPlanHash(), Detached: true,
+	}
+}

@@ -1,0 +1,136 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"connectrpc.com/connect/v2"
+
+	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
+	"throwbar.dev/throwbar/gen/go/throwbar/device/v1/devicev1connect"
+	"throwbar.dev/throwbar/server/auth"
+	"throwbar.dev/throwbar/server/fault"
+	"throwbar.dev/throwbar/server/link"
+)
+
+// helloWithin is how long a new link may take to say who it is.
+const helloWithin = 5 * time.Second
+
+var _ devicev1connect.DeviceServiceHandler = (*deviceHandler)(nil)
+
+type deviceHandler struct{ cfg Config }
+
+// Pair exchanges a pairing code for a device's id and token.
+func (h *deviceHandler) Pair(ctx context.Context, req *devicev1.PairRequest) (*devicev1.PairResponse, error) {
+	origin := ""
+	if info, ok := connect.CallInfoForServerContext(ctx); ok {
+		if o := info.RequestHeader().Get("Origin"); isExtension(o) {
+			origin = o
+		}
+	}
+	enrolment, err := h.cfg.Enroller.Pair(ctx, req, origin)
+	if err != nil {
+		return nil, err
+	}
+	return &devicev1.PairResponse{
+		DeviceId: enrolment.Device.ID, Token: enrolment.Secret, CheckWord: enrolment.CheckWord,
+	}, nil
+}
+
+// Connect holds a device's link on one bidirectional stream.
+func (h *deviceHandler) Connect(ctx context.Context, stream devicev1connect.DeviceServiceConnectServerStream) error {
+	token, err := auth.From(ctx)
+	if err != nil {
+		return err
+	}
+	readBy(ctx, time.Now().Add(helloWithin))
+	first, err := stream.Receive()
+	if err != nil {
+		return err
+	}
+	readBy(ctx, time.Time{})
+	hello := first.GetFrame().GetHello()
+	if hello == nil {
+		return fault.New(fault.Invalid, "the first frame of a link has to be a Hello")
+	}
+	l, err := h.cfg.Hub.Open(ctx, token.Device, hello)
+	if err != nil {
+		return err
+	}
+	return serve(ctx, l, stream)
+}
+
+// serve reads and writes side by side: the reader never waits for the writer.
+func serve(ctx context.Context, l *link.Link, stream devicev1connect.DeviceServiceConnectServerStream) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	reader := make(chan struct{})
+	go func() {
+		defer close(reader)
+		cancel(receive(l, stream))
+	}()
+	err := l.Serve(ctx, func(frame *devicev1.ServerFrame) error {
+		if err := extendWrite(ctx); err != nil {
+			return err
+		}
+		return stream.Send(&devicev1.ConnectResponse{Frame: frame})
+	})
+	if readBy(ctx, time.Now()) { // wakes the reader; without a network the end of the call does
+		<-reader
+	}
+	if errors.Is(err, io.EOF) { // the device closed its side
+		return nil
+	}
+	return err
+}
+
+func receive(l *link.Link, stream devicev1connect.DeviceServiceConnectServerStream) error {
+	for {
+		msg, err := stream.Receive()
+		if err != nil {
+			return err
+		}
+		if err := l.Receive(msg.GetFrame()); err != nil {
+			return err
+		}
+	}
+}
+
+// Watch holds a device's link as a stream of server frames.
+func (h *deviceHandler) Watch(
+	ctx context.Context, req *devicev1.WatchRequest, stream devicev1connect.DeviceServiceWatchServerStream,
+) error {
+	token, err := auth.From(ctx)
+	if err != nil {
+		return err
+	}
+	l, err := h.cfg.Hub.Open(ctx, token.Device, req.GetHello())
+	if err != nil {
+		return err
+	}
+	return l.Serve(ctx, func(frame *devicev1.ServerFrame) error {
+		if err := extendWrite(ctx); err != nil {
+			return err
+		}
+		return stream.Send(&devicev1.WatchResponse{Frame: frame})
+	})
+}
+
+// Report hands over frames of a link that Watch holds.
+func (h *deviceHandler) Report(ctx context.Context, req *devicev1.ReportRequest) (*devicev1.ReportResponse, error) {
+	token, err := auth.From(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l, err := h.cfg.Hub.Find(token.Device, req.GetLinkId())
+	if err != nil {
+		return nil, err
+	}
+	sequence, err := l.Report(req.GetSequence(), req.GetFrames())
+	if err != nil {
+		return nil, err
+	}
+	return &devicev1.ReportResponse{Sequence: sequence}, nil
+}

@@ -1,0 +1,101 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"throwbar.dev/throwbar/gen/go/throwbar/device/v1/devicev1connect"
+)
+
+// Listener has the rules of the address that the server listens on.
+type Listener struct {
+	// Hosts are the values of the Host header that are let through. A page that has its own name point at this
+	// machine brings that name along.
+	Hosts []string
+	// Origins are the origins of pages that are let through, besides the server's own and those of paired extensions.
+	Origins []string
+}
+
+// LoopbackHosts are the names that a local client may call a listener by.
+func LoopbackHosts(address string) []string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return []string{address}
+	}
+	hosts := []string{address}
+	if ip := net.ParseIP(host); host == "localhost" || (ip != nil && ip.IsLoopback()) {
+		for _, name := range []string{"127.0.0.1", "localhost", "::1"} {
+			hosts = append(hosts, net.JoinHostPort(name, port))
+		}
+	}
+	return hosts
+}
+
+// guard refuses requests for a foreign host and from a foreign origin before any handler sees them.
+func (l Listener) guard(paired func() []string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !slices.Contains(l.Hosts, strings.ToLower(r.Host)) {
+			http.Error(w, "this host name is not one of the server's", http.StatusForbidden)
+			return
+		}
+		if origin := r.Header.Get("Origin"); origin != "" && !l.allows(origin, r, paired) {
+			http.Error(w, "pages of this origin may not call the server", http.StatusForbidden)
+			return
+		}
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (l Listener) allows(origin string, r *http.Request, paired func() []string) bool {
+	if slices.Contains(l.Origins, origin) || slices.Contains(paired(), origin) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	if err != nil {
+		return false
+	}
+	if (u.Scheme == "http" || u.Scheme == "https") && slices.Contains(l.Hosts, strings.ToLower(u.Host)) {
+		return true
+	}
+	// An extension that is not paired yet may do that, and nothing else. Pairing pins its origin.
+	return r.URL.Path == devicev1connect.DeviceServicePairProcedure && isExtension(origin)
+}
+
+// isExtension says whether an origin is that of a browser extension.
+func isExtension(origin string) bool {
+	return strings.HasPrefix(origin, "chrome-extension://") || strings.HasPrefix(origin, "moz-extension://")
+}
+
+type deadlineKey struct{}
+
+// withWriteDeadline gives handlers of streams a way to bound each read and write: a peer that does not read would
+// block a writer for ever.
+func withWriteDeadline(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), deadlineKey{}, http.NewResponseController(w))))
+	})
+}
+
+// extendWrite sets the deadline of the next write. In tests without a network there is nothing to set.
+func extendWrite(ctx context.Context) error {
+	if control, ok := ctx.Value(deadlineKey{}).(*http.ResponseController); ok {
+		if err := control.SetWriteDeadline(time.Now().Add(sendWithin)); err != nil {
+			return fmt.Errorf("set write deadline: %w", err)
+		}
+	}
+	return nil
+}
+
+// readBy sets the deadline of reads; the zero time takes it away. It says false where there is nothing to set.
+func readBy(ctx context.Context, t time.Time) bool {
+	control, ok := ctx.Value(deadlineKey{}).(*http.ResponseController)
+	return ok && control.SetReadDeadline(t) == nil
+}

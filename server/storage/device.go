@@ -1,0 +1,224 @@
+package storage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
+	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
+	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
+	"throwbar.dev/throwbar/server/auth"
+	"throwbar.dev/throwbar/server/browser"
+	"throwbar.dev/throwbar/server/device"
+	"throwbar.dev/throwbar/store"
+	"throwbar.dev/throwbar/store/db"
+)
+
+var (
+	_ device.Store     = (*Storage)(nil)
+	_ device.PairStore = (*Storage)(nil)
+	_ auth.Store       = (*Storage)(nil)
+	_ browser.Store    = (*Storage)(nil)
+)
+
+// Devices implements device.Store.
+func (s *Storage) Devices(ctx context.Context) ([]device.Device, error) {
+	var out []device.Device
+	after := ""
+	for {
+		rows, err := s.store.Read().ListAllDevices(ctx, db.ListAllDevicesParams{AfterID: after, PageSize: pageSize})
+		if err != nil {
+			return nil, fmt.Errorf("list devices: %w", err)
+		}
+		for _, row := range rows {
+			var actions []string
+			if err := json.Unmarshal([]byte(row.Actions), &actions); err != nil {
+				return nil, fmt.Errorf("read actions of device %s: %w", row.ID, err)
+			}
+			out = append(out, device.Device{
+				ID: row.ID, Workspace: row.Workspace, Name: row.Name, Kind: devicev1.Kind(row.Kind), Agent: row.Agent,
+				Platform: row.Platform, Origin: row.Origin, PairedAt: fromMillis(row.PairedAt),
+				LastSeen: fromMillis(row.LastSeen), Boot: row.BootTag, Actions: actions, Epoch: uint64(row.Epoch),
+			})
+			after = row.ID
+		}
+		if len(rows) < pageSize {
+			return out, nil
+		}
+	}
+}
+
+func actionsJSON(actions []string) (string, error) {
+	if actions == nil {
+		actions = []string{}
+	}
+	raw, err := json.Marshal(actions)
+	if err != nil {
+		return "", fmt.Errorf("encode actions: %w", err)
+	}
+	return string(raw), nil
+}
+
+func deviceEvent(ctx context.Context, q *db.Queries, d device.Device, at time.Time, change controlv1.DeviceChange) error {
+	return appendEvent(ctx, q, d.Workspace, at, &controlv1.Event{
+		DeviceId: d.ID, Kind: &controlv1.Event_Device{Device: &controlv1.DeviceEvent{Change: change, Name: d.Name}},
+	})
+}
+
+// Seen implements device.Store.
+func (s *Storage) Seen(d device.Device, change controlv1.DeviceChange) {
+	s.later("what a device says of itself", func(ctx context.Context, q *db.Queries) error {
+		actions, err := actionsJSON(d.Actions)
+		if err != nil {
+			return err
+		}
+		if _, err := q.UpdateDeviceSeen(ctx, db.UpdateDeviceSeenParams{
+			ID: d.ID, LastSeen: millis(d.LastSeen), BootTag: d.Boot, Actions: actions, Agent: d.Agent, Platform: d.Platform,
+			Epoch: int64(d.Epoch),
+		}); err != nil {
+			return fmt.Errorf("update device: %w", err)
+		}
+		if change == controlv1.DeviceChange_DEVICE_CHANGE_UNSPECIFIED {
+			return nil
+		}
+		return deviceEvent(ctx, q, d, d.LastSeen, change)
+	})
+}
+
+// Rename implements device.Store.
+func (s *Storage) Rename(ctx context.Context, d device.Device) error {
+	return s.write(ctx, store.Synced, func(ctx context.Context, q *db.Queries) error {
+		if _, err := q.RenameDevice(ctx, db.RenameDeviceParams{Workspace: d.Workspace, ID: d.ID, Name: d.Name}); err != nil {
+			return fmt.Errorf("rename device: %w", err)
+		}
+		return deviceEvent(ctx, q, d, time.Now(), controlv1.DeviceChange_DEVICE_CHANGE_RENAMED)
+	})
+}
+
+// Revoke implements device.Store: the device and its tokens go together.
+func (s *Storage) Revoke(ctx context.Context, d device.Device) error {
+	now := time.Now()
+	return s.write(ctx, store.Synced, func(ctx context.Context, q *db.Queries) error {
+		if _, err := q.RevokeDevice(ctx, db.RevokeDeviceParams{
+			Workspace: d.Workspace, ID: d.ID, RevokedAt: millis(now),
+		}); err != nil {
+			return fmt.Errorf("revoke device: %w", err)
+		}
+		if _, err := q.RevokeDeviceTokens(ctx, db.RevokeDeviceTokensParams{
+			Workspace: d.Workspace, DeviceID: d.ID, RevokedAt: millis(now),
+		}); err != nil {
+			return fmt.Errorf("revoke tokens of a device: %w", err)
+		}
+		if _, err := q.DeleteBrowser(ctx, d.ID); err != nil {
+			return fmt.Errorf("delete browser state: %w", err)
+		}
+		return deviceEvent(ctx, q, d, now, controlv1.DeviceChange_DEVICE_CHANGE_REVOKED)
+	})
+}
+
+// Pair implements device.PairStore.
+func (s *Storage) Pair(ctx context.Context, d device.Device, token auth.Token) error {
+	actions, err := actionsJSON(d.Actions)
+	if err != nil {
+		return err
+	}
+	return s.write(ctx, store.Synced, func(ctx context.Context, q *db.Queries) error {
+		if err := q.InsertDevice(ctx, db.InsertDeviceParams{
+			ID: d.ID, Workspace: d.Workspace, Name: d.Name, Kind: int64(d.Kind), Agent: d.Agent, Platform: d.Platform,
+			PairedAt: millis(d.PairedAt), LastSeen: millis(d.LastSeen), BootTag: d.Boot, Actions: actions,
+			Epoch: int64(d.Epoch), Origin: d.Origin,
+		}); err != nil {
+			return fmt.Errorf("insert device: %w", err)
+		}
+		if err := insertToken(ctx, q, token); err != nil {
+			return err
+		}
+		return deviceEvent(ctx, q, d, d.PairedAt, controlv1.DeviceChange_DEVICE_CHANGE_PAIRED)
+	})
+}
+
+func insertToken(ctx context.Context, q *db.Queries, t auth.Token) error {
+	if err := q.InsertToken(ctx, db.InsertTokenParams{
+		ID: t.ID, Workspace: t.Workspace, Name: t.Name, Scope: int64(t.Scope), DeviceID: t.Device, Hash: t.Hash[:],
+		CreatedAt: millis(t.CreatedAt),
+	}); err != nil {
+		return fmt.Errorf("insert token: %w", err)
+	}
+	return nil
+}
+
+// Tokens implements auth.Store.
+func (s *Storage) Tokens(ctx context.Context) ([]auth.Token, error) {
+	var out []auth.Token
+	after := ""
+	for {
+		rows, err := s.store.Read().ListAllTokens(ctx, db.ListAllTokensParams{AfterID: after, PageSize: pageSize})
+		if err != nil {
+			return nil, fmt.Errorf("list tokens: %w", err)
+		}
+		for _, row := range rows {
+			t := auth.Token{
+				ID: row.ID, Workspace: row.Workspace, Name: row.Name, Scope: optionv1.Scope(row.Scope), Device: row.DeviceID,
+				CreatedAt: fromMillis(row.CreatedAt),
+			}
+			copy(t.Hash[:], row.Hash)
+			out = append(out, t)
+			after = row.ID
+		}
+		if len(rows) < pageSize {
+			return out, nil
+		}
+	}
+}
+
+// AddToken implements auth.Store.
+func (s *Storage) AddToken(ctx context.Context, t auth.Token) error {
+	return s.write(ctx, store.Synced, func(ctx context.Context, q *db.Queries) error { return insertToken(ctx, q, t) })
+}
+
+// RevokeToken implements auth.Store.
+func (s *Storage) RevokeToken(ctx context.Context, t auth.Token) error {
+	return s.write(ctx, store.Synced, func(ctx context.Context, q *db.Queries) error {
+		if _, err := q.RevokeToken(ctx, db.RevokeTokenParams{
+			Workspace: t.Workspace, ID: t.ID, RevokedAt: millis(time.Now()),
+		}); err != nil {
+			return fmt.Errorf("revoke token: %w", err)
+		}
+		return nil
+	})
+}
+
+// Copies implements browser.Store.
+func (s *Storage) Copies(ctx context.Context) ([]browser.Copy, error) {
+	var out []browser.Copy
+	after := ""
+	for {
+		rows, err := s.store.Read().ListBrowsers(ctx, db.ListBrowsersParams{AfterDeviceID: after, PageSize: pageSize})
+		if err != nil {
+			return nil, fmt.Errorf("list browser states: %w", err)
+		}
+		for _, row := range rows {
+			out = append(out, browser.Copy{Device: row.DeviceID, AsOf: fromMillis(row.AsOf), Body: row.Body})
+			after = row.DeviceID
+		}
+		if len(rows) < pageSize {
+			return out, nil
+		}
+	}
+}
+
+// Keep implements browser.Store.
+func (s *Storage) Keep(ctx context.Context, copies []browser.Copy) error {
+	return s.store.Write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) error { //nolint:wrapcheck // the caller says it
+		for _, c := range copies {
+			if err := q.UpsertBrowser(ctx, db.UpsertBrowserParams{
+				DeviceID: c.Device, AsOf: millis(c.AsOf), Body: c.Body,
+			}); err != nil {
+				return fmt.Errorf("store browser state: %w", err)
+			}
+		}
+		return nil
+	})
+}

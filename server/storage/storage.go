@@ -1,0 +1,141 @@
+// Package storage keeps the server's state in the store: the thin adapters between what the cores ask for and the
+// queries. Tables with the prefix srv_ are its own.
+package storage
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
+	"throwbar.dev/throwbar/server/event"
+	"throwbar.dev/throwbar/store"
+	"throwbar.dev/throwbar/store/db"
+)
+
+const (
+	pageSize = 500
+	// keepEvents is how long events can be read back.
+	keepEvents = 30 * 24 * time.Hour
+)
+
+// Storage implements what the server's cores ask for on one store.
+type Storage struct {
+	store *store.Store
+	feed  *event.Feed
+	log   *slog.Logger
+}
+
+// New makes the adapters. Feed makes the event feed over them.
+func New(s *store.Store, log *slog.Logger) *Storage {
+	st := &Storage{store: s, log: log}
+	st.feed = event.New(st)
+	return st
+}
+
+// Feed wakes the watchers of the event log.
+func (s *Storage) Feed() *event.Feed { return s.feed }
+
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func fromMillis(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+// before is the time of a keyset page; the first page is before the greatest time.
+func before(t time.Time) int64 {
+	if t.IsZero() {
+		return math.MaxInt64
+	}
+	return t.UnixMilli()
+}
+
+// appendEvent adds an event to the log in the transaction of the change that it is about.
+func appendEvent(ctx context.Context, q *db.Queries, workspace string, at time.Time, e *controlv1.Event) error {
+	e.Time = timestamppb.New(at)
+	body, err := proto.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("encode event: %w", err)
+	}
+	if _, err := q.InsertEvent(ctx, db.InsertEventParams{
+		Workspace: workspace, Time: millis(at), DeviceID: e.GetDeviceId(), Body: body,
+	}); err != nil {
+		return fmt.Errorf("append event: %w", err)
+	}
+	return nil
+}
+
+// later writes soon, and says in the log if that did not work: nobody waits for it.
+func (s *Storage) later(what string, write func(context.Context, *db.Queries) error) {
+	s.store.WriteLater(write, func(err error) {
+		if err != nil {
+			s.log.Error("writing later failed", slog.String("what", what), slog.Any("error", err)) //nolint:sloglint // nobody's context
+			return
+		}
+		s.feed.Hint()
+	})
+}
+
+// write writes now and wakes the watchers.
+func (s *Storage) write(ctx context.Context, level store.Level, write func(context.Context, *db.Queries) error) error {
+	if err := s.store.Write(ctx, level, write); err != nil {
+		return err //nolint:wrapcheck // the callers say what they were about
+	}
+	s.feed.Hint()
+	return nil
+}
+
+// After implements event.Journal.
+func (s *Storage) After(ctx context.Context, workspace, device string, cursor uint64, limit int) ([]*controlv1.Event, error) {
+	var rows []db.Event
+	var err error
+	if device == "" {
+		rows, err = s.store.Read().ListEvents(ctx, db.ListEventsParams{
+			Workspace: workspace, After: int64(cursor), PageSize: int32(limit),
+		})
+	} else {
+		rows, err = s.store.Read().ListDeviceEvents(ctx, db.ListDeviceEventsParams{
+			Workspace: workspace, DeviceID: device, After: int64(cursor), PageSize: int32(limit),
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list events: %w", err)
+	}
+	events := make([]*controlv1.Event, 0, len(rows))
+	for _, row := range rows {
+		e := &controlv1.Event{}
+		if err := proto.Unmarshal(row.Body, e); err != nil {
+			return nil, fmt.Errorf("decode event %d: %w", row.Seq, err)
+		}
+		e.Cursor = uint64(row.Seq)
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+// Bounds implements event.Journal.
+func (s *Storage) Bounds(ctx context.Context) (uint64, uint64, error) {
+	row, err := s.store.Read().GetEventRange(ctx)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("read event range: %w", err)
+	}
+	return uint64(row.First), uint64(row.Last), nil
+}
