@@ -9,5 +9,5 @@ import (
 
 // Run runs the program with the given arguments, without its own name, and returns its exit code.
 func Run(ctx context.Context, args []string, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return cli.Run(ctx, args, env, stdin, stdout, stderr, serveCommand(env, stdout, stderr))
+	return cli.Run(ctx, args, env, stdin, stdout, stderr, serveCommand(env, stdout, stderr), doctorCommand(stdout))
 }

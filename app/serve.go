@@ -36,7 +36,7 @@ func serveCommand(env func(string) string, stdout, stderr io.Writer) *cobra.Comm
 	var flags serveFlags
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "run the server",
+		Short: "Run the server until it is interrupted",
 		Long: "Runs the server until it is interrupted: one port for Connect, gRPC and gRPC-Web, one folder for all data. " +
 			"On its first start it makes a token for its owner, which the other verbs read.",
 		Args: cobra.NoArgs,
