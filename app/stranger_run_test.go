@@ -1,0 +1,127 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"throwbar.dev/throwbar/app"
+	"throwbar.dev/throwbar/app/apptest"
+	"throwbar.dev/throwbar/clients/cli"
+	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
+	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
+)
+
+// kettle is a device that runs the stranger: it was built with a newer contract than the server.
+type kettle struct {
+	id string
+
+	mu     sync.Mutex
+	brewed [][]byte // arguments, encoded
+}
+
+func startKettle(t *testing.T, s *apptest.Server) *kettle {
+	t.Helper()
+	code, err := s.Devices(t).CreatePairingCode(t.Context(), &controlv1.CreatePairingCodeRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.Device(t, "").Pair(t.Context(), &devicev1.PairRequest{
+		Code: code.GetCode(), Name: "kettle", Kind: devicev1.Kind_KIND_DESKTOP,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := s.Device(t, d.GetToken()).Connect(context.WithoutCancel(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(f *devicev1.DeviceFrame) { _ = stream.Send(&devicev1.ConnectRequest{Frame: f}) }
+	send(&devicev1.DeviceFrame{Kind: &devicev1.DeviceFrame_Hello{Hello: &devicev1.Hello{
+		DeviceId: d.GetDeviceId(), Actions: []string{"brewDrink"},
+	}}})
+	k := &kettle{id: d.GetDeviceId()}
+	up, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			msg, err := stream.Receive()
+			if err != nil {
+				return
+			}
+			if msg.GetFrame().GetWelcome() != nil {
+				close(up)
+			}
+			if c := msg.GetFrame().GetCommand(); c != nil {
+				send(k.brew(t, c))
+			}
+		}
+	}()
+	t.Cleanup(func() { _ = stream.Close(); <-ended })
+	<-up
+	return k
+}
+
+func (k *kettle) brew(t *testing.T, c *devicev1.CommandRequest) *devicev1.DeviceFrame {
+	body := strangerBody(t, c.GetAction().ProtoReflect())
+	k.mu.Lock()
+	k.brewed = append(k.brewed, body)
+	k.mu.Unlock()
+	out := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 3)
+	result := &commandv1.Result{}
+	if err := proto.Unmarshal(protowire.AppendBytes(protowire.AppendTag(nil, strangerNumber, protowire.BytesType), out), result); err != nil {
+		t.Error(err)
+	}
+	return &devicev1.DeviceFrame{Kind: &devicev1.DeviceFrame_Outcome{Outcome: &devicev1.Outcome{
+		CommandId: c.GetCommandId(), Outcome: &devicev1.Outcome_Result{Result: result},
+	}}}
+}
+
+// throwbarCLI runs the command line against a server.
+func throwbarCLI(t *testing.T, s *apptest.Server, args ...string) (int, string, string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	env := map[string]string{
+		"THROWBAR_SERVER": s.URL, "THROWBAR_TOKEN_FILE": filepath.Join(s.Dir, "owner.token"), "XDG_CACHE_HOME": t.TempDir(),
+	}
+	code := cli.Config{
+		Args: args, Env: func(k string) string { return env[k] }, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
+	}.Run(t.Context())
+	return code, stdout.String(), stderr.String()
+}
+
+func TestACommandThatTheServerWasNotBuiltWithRunsEndToEnd(t *testing.T) {
+	t.Parallel()
+	s := apptest.Start(t, app.Config{Image: strangerImage(t)})
+	k := startKettle(t, s)
+
+	code, out, errs := throwbarCLI(t, s, "commands")
+	if code != 0 || !strings.Contains(out, "brewDrink") || !strings.Contains(out, "Brew a drink") {
+		t.Errorf("commands: %d\n%s%s", code, out, errs)
+	}
+	code, out, errs = throwbarCLI(t, s, "call", "brewDrink", "--help")
+	if code != 0 || !strings.Contains(out, "--cups") || !strings.Contains(out, "How many cups") || !strings.Contains(out, "--device") {
+		t.Errorf("help: %d\n%s%s", code, out, errs)
+	}
+	code, out, errs = throwbarCLI(t, s, "call", "brewDrink", "--device", "kettle", "--drink", "tea", "--cups", "3", "--output", "json")
+	if code != 0 || !strings.Contains(out, `"brewedCount"`) {
+		t.Errorf("call: %d\n%s%s", code, out, errs)
+	}
+	if want := "\x0a\x03tea\x10\x03"; len(k.brewed) != 1 || string(k.brewed[0]) != want {
+		t.Errorf("the device got %q, want %q", k.brewed, want)
+	}
+	if code, _, errs = throwbarCLI(t, s, "call", "brewDrink", "--device", "kettle", "--drink", "tea", "--cups", "13"); code != 2 {
+		t.Errorf("too many cups: %d %s", code, errs)
+	}
+	list, err := s.Commands(t).ListCommands(t.Context(), &controlv1.ListCommandsRequest{})
+	if err != nil || len(list.GetCommands()) != 1 || list.GetCommands()[0].GetSummary() != "brewedCount=3" {
+		t.Errorf("history: %v, %v", list, err)
+	}
+}
