@@ -1,0 +1,154 @@
+package device_test
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
+	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
+	"throwbar.dev/throwbar/server/device"
+	"throwbar.dev/throwbar/server/fault"
+)
+
+func TestACodeLivesFiveMinutes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := device.NewPairing(rand.Reader, time.Now)
+		code, err := p.Make("w")
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Fifty random bits, in a form that can be read out.
+		if plain := strings.ReplaceAll(code.Code, "-", ""); len(plain) != 10 || strings.ToUpper(plain) != plain {
+			t.Errorf("code %q", code.Code)
+		}
+		<-time.After(device.CodeLife - time.Second)
+		typed := " " + strings.ToLower(strings.ReplaceAll(code.Code, "-", " "))
+		if workspace, word, err := p.Redeem(typed); err != nil || workspace != "w" || word != code.CheckWord {
+			t.Errorf("redeem %q: %q, %q, %v", typed, workspace, word, err)
+		}
+		late, err := p.Make("w")
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(device.CodeLife)
+		if _, _, err := p.Redeem(late.Code); fault.CodeOf(err) != fault.Forbidden {
+			t.Errorf("after five minutes: %v", err)
+		}
+	})
+}
+
+func TestGuessesAreThrottledAndBurnTheCode(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := device.NewPairing(rand.Reader, time.Now)
+		code, err := p.Make("w")
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts := map[fault.Code]int{}
+		var mu sync.Mutex
+		var guessers sync.WaitGroup
+		for range 10_000 {
+			guessers.Go(func() {
+				_, _, err := p.Redeem("AAAAA-AAAAA")
+				mu.Lock()
+				defer mu.Unlock()
+				counts[fault.CodeOf(err)]++
+			})
+		}
+		guessers.Wait()
+		if counts[fault.Busy] < 9_900 || counts[fault.Busy]+counts[fault.Forbidden] != 10_000 {
+			t.Errorf("answers: %v", counts)
+		}
+		<-time.After(10 * time.Second)
+		if _, _, err := p.Redeem(code.Code); fault.CodeOf(err) != fault.Forbidden {
+			t.Errorf("the code after the attack: %v", err)
+		}
+		fresh, err := p.Make("w")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := p.Redeem(fresh.Code); err != nil {
+			t.Errorf("a new code after the attack: %v", err)
+		}
+	})
+}
+
+func TestCodesThatWaitAreBounded(t *testing.T) {
+	t.Parallel()
+	p := device.NewPairing(rand.Reader, time.Now)
+	var err error
+	n := 0
+	for ; err == nil && n < 100; n++ {
+		_, err = p.Make("w")
+	}
+	if fault.CodeOf(err) != fault.Busy || n != 17 {
+		t.Errorf("after %d codes: %v", n, err)
+	}
+}
+
+// card is a store of devices in memory.
+type card struct {
+	mu      sync.Mutex
+	changes []controlv1.DeviceChange
+}
+
+func (c *card) Devices(context.Context) ([]device.Device, error) {
+	return []device.Device{{ID: "lap", Workspace: "w", Name: "laptop", Epoch: 4}}, nil
+}
+
+func (c *card) Seen(_ device.Device, change controlv1.DeviceChange) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changes = append(c.changes, change)
+}
+func (c *card) Rename(context.Context, device.Device) error { return nil }
+func (c *card) Revoke(context.Context, device.Device) error { return nil }
+
+func TestTheDirectoryFollowsLinks(t *testing.T) {
+	t.Parallel()
+	store := &card{}
+	d, err := device.NewDirectory(t.Context(), store, time.Now, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, first, err := d.Online(t.Context(), "lap", &devicev1.Hello{BootTag: "b1", Actions: []string{"openTab"}})
+	if err != nil || name != "laptop" || first != 5 {
+		t.Fatalf("online: %q, %d, %v", name, first, err)
+	}
+	_, second, err := d.Online(t.Context(), "lap", &devicev1.Hello{BootTag: "b2"})
+	if err != nil || second != 6 {
+		t.Fatalf("online again: %d, %v", second, err)
+	}
+	d.Offline("lap", first) // the end of the older link
+	if dev, _ := d.Get("w", "lap"); !dev.Online || dev.Boot != "b2" {
+		t.Errorf("after the end of the older link: %+v", dev)
+	}
+	d.Offline("lap", second)
+	if dev, _ := d.Get("w", "lap"); dev.Online {
+		t.Error("online after the end of the last link")
+	}
+	if _, err := d.Get("other", "lap"); fault.CodeOf(err) != fault.NotFound {
+		t.Errorf("another workspace's device: %v", err)
+	}
+	if dev, err := d.Rename(t.Context(), "w", "lap", "work laptop"); err != nil || dev.Name != "work laptop" {
+		t.Errorf("rename: %+v, %v", dev, err)
+	}
+	if err := d.Revoke(t.Context(), "w", "lap"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := d.Online(t.Context(), "lap", &devicev1.Hello{}); fault.CodeOf(err) != fault.NotFound {
+		t.Errorf("a revoked device: %v", err)
+	}
+	want := []controlv1.DeviceChange{controlv1.DeviceChange_DEVICE_CHANGE_ONLINE, controlv1.DeviceChange_DEVICE_CHANGE_UNSPECIFIED, controlv1.DeviceChange_DEVICE_CHANGE_OFFLINE}
+	if len(store.changes) != 3 || store.changes[0] != want[0] || store.changes[1] != want[1] || store.changes[2] != want[2] {
+		t.Errorf("changes: %v", store.changes)
+	}
+}
