@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"testing"
 	"time"
 
 	"connectrpc.com/connect/v2"
@@ -87,56 +86,51 @@ func (r *relay) Connect(ctx context.Context, stream devicev1connect.DeviceServic
 	}
 }
 
-// startRelay runs a relay with one device and returns a caller of it.
-func startRelay(b *testing.B) controlv1connect.CommandServiceClient {
-	b.Helper()
+// serveRelay runs a relay until the process ends and prints its address.
+func serveRelay() error {
 	r := &relay{out: make(chan *devicev1.ServerFrame, 256), waiting: map[string]chan *devicev1.Outcome{}}
 	server := connect.NewServer()
 	controlv1connect.RegisterCommandServiceHandler(server, r)
 	devicev1connect.RegisterDeviceServiceHandler(server, r)
 	mux := http.NewServeMux()
 	connecthttp.Mount(mux, server, connecthttp.WithCompressMinBytes(4<<10))
-	listener, err := (&net.ListenConfig{}).Listen(b.Context(), "tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
-		b.Fatal(err)
+		return err
 	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	web := &http.Server{Handler: mux, Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = web.Serve(listener) }()
-	b.Cleanup(func() { _ = web.Close() })
-	url := "http://" + listener.Addr().String()
-	relayDevice(b, url)
-	return controlv1connect.NewCommandServiceClient(connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: &http.Transport{}}, url)))
+	fmt.Println("http://" + listener.Addr().String())
+	return web.Serve(listener)
 }
 
-// relayDevice answers every command at once.
-func relayDevice(b *testing.B, url string) {
-	b.Helper()
+// runRelayDevice answers every command at once.
+func runRelayDevice(url string) error {
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
 	transport := connecthttp.NewTransport(&http.Client{Transport: &http.Transport{Protocols: &protocols}}, url, connecthttp.WithGRPC())
-	stream, err := devicev1connect.NewDeviceServiceClient(connect.NewClient(transport)).Connect(b.Context())
+	stream, err := devicev1connect.NewDeviceServiceClient(connect.NewClient(transport)).Connect(context.Background())
 	if err != nil {
-		b.Fatal(err)
+		return err
 	}
 	if err := stream.SendHeaders(); err != nil {
-		b.Fatal(err)
+		return err
 	}
-	b.Cleanup(func() { _ = stream.Close() })
-	go func() {
-		for {
-			msg, err := stream.Receive()
-			if err != nil {
-				return
-			}
-			c := msg.GetFrame().GetCommand()
-			_ = stream.Send(&devicev1.ConnectRequest{Frame: &devicev1.DeviceFrame{Kind: &devicev1.DeviceFrame_Outcome{
-				Outcome: &devicev1.Outcome{CommandId: c.GetCommandId(), Outcome: &devicev1.Outcome_Result{Result: answer(c.GetAction())}},
-			}}})
+	fmt.Println("ready")
+	for {
+		msg, err := stream.Receive()
+		if err != nil {
+			return err
 		}
-	}()
+		c := msg.GetFrame().GetCommand()
+		if err := stream.Send(&devicev1.ConnectRequest{Frame: &devicev1.DeviceFrame{Kind: &devicev1.DeviceFrame_Outcome{
+			Outcome: &devicev1.Outcome{CommandId: c.GetCommandId(), Outcome: &devicev1.Outcome_Result{Result: answer(c.GetAction())}},
+		}}}); err != nil {
+			return err
+		}
+	}
 }
 
 // answer is the result that both devices give.

@@ -3,6 +3,8 @@ package bench_test
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"net"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -10,12 +12,11 @@ import (
 	"time"
 
 	"throwbar.dev/throwbar/app"
-	"throwbar.dev/throwbar/app/apptest"
 	throwbar "throwbar.dev/throwbar/clients/go"
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	"throwbar.dev/throwbar/gen/go/throwbar/control/v1/controlv1connect"
-	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
+	"throwbar.dev/throwbar/server/rpc"
 )
 
 // rounds is how often product and floor take turns, so that whatever else the machine does meets both.
@@ -34,54 +35,46 @@ func (handler) ActivateTab(context.Context, *commandv1.ActivateTab) (*commandv1.
 	return &commandv1.ActivateTab_Result{Activated: true}, nil
 }
 
-// startProduct runs the whole server with one device of the Go library, which keeps its journal in a file.
-func startProduct(b *testing.B) (controlv1connect.CommandServiceClient, string) {
-	b.Helper()
-	s := apptest.Start(b, app.Config{})
-	code, err := s.Devices(b).CreatePairingCode(b.Context(), &controlv1.CreatePairingCodeRequest{})
+// serveProduct runs the whole server in an empty folder until the process ends, and prints its address, its owner's
+// token, and a pairing code.
+func serveProduct(dir string) error {
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
-		b.Fatal(err)
+		return err
 	}
-	identity, err := throwbar.Pair(b.Context(), s.URL, throwbar.Pairing{
-		Code: code.GetCode(), Name: "bench", Kind: devicev1.Kind_KIND_SERVER,
+	address := listener.Addr().String()
+	server, err := app.NewServer(context.Background(), app.Config{
+		DataDir: dir, Listener: rpc.Listener{Hosts: rpc.LoopbackHosts(address)},
 	})
 	if err != nil {
-		b.Fatal(err)
+		return err
 	}
-	journal, err := throwbar.OpenJournal(filepath.Join(b.TempDir(), "journal"))
+	return server.Serve(context.Background(), listener, func() { fmt.Println("http://" + address) })
+}
+
+// runProductDevice is a device of the Go library that keeps its journal in a file.
+func runProductDevice(dir string) error {
+	identity, err := throwbar.LoadIdentity(filepath.Join(dir, "identity"))
 	if err != nil {
-		b.Fatal(err)
+		return err
 	}
-	up := make(chan struct{})
+	journal, err := throwbar.OpenJournal(filepath.Join(dir, "journal"))
+	if err != nil {
+		return err
+	}
 	var once sync.Once
 	device, err := throwbar.NewDevice(throwbar.DeviceConfig{
 		Identity: identity, Handler: handler{}, Actions: []string{"activateTab"}, BootTag: "b1", Journal: journal,
 		OnStatus: func(st throwbar.Status) {
 			if st.Connected {
-				once.Do(func() { close(up) })
+				once.Do(func() { fmt.Println("ready") })
 			}
 		},
 	})
 	if err != nil {
-		b.Fatal(err)
+		return err
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- device.Run(ctx) }()
-	b.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			b.Error(err)
-		}
-		_ = journal.Close()
-	})
-	<-up
-	client, err := throwbar.New(throwbar.Config{Server: s.URL, Token: s.Owner})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(client.CloseIdle)
-	return client.Commands, identity.DeviceID
+	return device.Run(context.Background())
 }
 
 func request(device string) *controlv1.DispatchRequest {
@@ -90,13 +83,13 @@ func request(device string) *controlv1.DispatchRequest {
 	}}
 }
 
-// BenchmarkRoundTrip prints the median round trip of a durable command beside that of the bare relay.
+// BenchmarkRoundTrip prints the median round trip of a durable command beside that of the bare relay. Servers and
+// devices are processes of their own, as they are in use; the callers are this one.
 func BenchmarkRoundTrip(b *testing.B) {
+	product, device := startProduct(b)
+	floor := startRelay(b)
 	for _, concurrency := range []int{1, 64} {
-		name := map[int]string{1: "one-at-a-time", 64: "64-at-a-time"}[concurrency]
-		b.Run(name, func(b *testing.B) {
-			product, device := startProduct(b)
-			floor := startRelay(b)
+		b.Run(fmt.Sprintf("callers=%d", concurrency), func(b *testing.B) {
 			measure(b, product, device, concurrency) // both warm up
 			measure(b, floor, device, concurrency)
 			var ours, bare sample
