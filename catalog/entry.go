@@ -90,6 +90,37 @@ func (e *Entry) Args(action *commandv1.Action) (*dynamicpb.Message, error) {
 	return extract(action, e.member)
 }
 
+// Body is the arguments in an action, not a copy where the program was built with them. It must not be changed.
+func (e *Entry) Body(action *commandv1.Action) (protoreflect.Message, error) {
+	if m := known(action.ProtoReflect(), e.member); m != nil {
+		return m, nil
+	}
+	m, err := e.Args(action)
+	return m, err
+}
+
+// ResultBody is the result message in the result union, not a copy where the program was built with it. It must not be
+// changed. It is an error if another command's result is set.
+func (e *Entry) ResultBody(result *commandv1.Result) (protoreflect.Message, error) {
+	if m := known(result.ProtoReflect(), e.pair); m != nil {
+		return m, nil
+	}
+	m, err := e.Unwrap(result)
+	return m, err
+}
+
+// known is the member of a union as a generated message; nil if the program was not built with it or it is not set.
+func known(union protoreflect.Message, member protoreflect.FieldDescriptor) protoreflect.Message {
+	if member == nil {
+		return nil
+	}
+	fd := union.Descriptor().Fields().ByNumber(member.Number())
+	if fd == nil || fd.Name() != member.Name() || !union.Has(fd) {
+		return nil
+	}
+	return union.Get(fd).Message()
+}
+
 // WrapResult puts a result message into the result union.
 func (e *Entry) WrapResult(out proto.Message) (*commandv1.Result, error) {
 	result := &commandv1.Result{}

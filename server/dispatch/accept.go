@@ -126,11 +126,11 @@ func (d *Dispatcher) plan(ctx context.Context, req Request) ([]*part, error) {
 	case err != nil:
 		return nil, fault.Wrap(fault.Unsupported, err, "this server does not know the action %s", d.Catalogue.Name(req.Action))
 	}
-	args, err := entry.Args(req.Action)
+	args, err := entry.Body(req.Action)
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, err, "the arguments of %s cannot be read", entry.Name)
 	}
-	if err := protovalidate.Validate(args); err != nil {
+	if err := protovalidate.Validate(args.Interface()); err != nil {
 		return nil, fault.New(fault.Invalid, "the arguments of %s break a rule: %v", entry.Name, err)
 	}
 	if req.TTL > entry.MaxTTL() {
@@ -273,7 +273,7 @@ func (d *Dispatcher) restored(
 	if !entry.HasSaved() {
 		return nil, nil
 	}
-	args, err := entry.Args(action)
+	args, err := entry.Body(action)
 	if err != nil {
 		return nil, err
 	}

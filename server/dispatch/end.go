@@ -52,7 +52,7 @@ func (d *Dispatcher) checkResult(l *live, result *commandv1.Result) (protoreflec
 	if l.entry == nil {
 		return nil, catalog.ErrUnknownAction
 	}
-	out, err := l.entry.Unwrap(result)
+	out, err := l.entry.ResultBody(result)
 	if err != nil {
 		return nil, err
 	}

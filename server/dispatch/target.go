@@ -6,7 +6,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/dynamicpb"
 
 	"throwbar.dev/throwbar/catalog"
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
@@ -19,12 +18,12 @@ import (
 type piece struct {
 	device string
 	action *commandv1.Action
-	args   *dynamicpb.Message
+	args   protoreflect.Message
 }
 
 // split says which devices run a command: those named in the envelope, or those that the ids in the action belong to.
 // A list of ids that spans devices is split, each device getting its own.
-func (d *Dispatcher) split(ctx context.Context, req Request, entry *catalog.Entry, args *dynamicpb.Message) ([]piece, error) {
+func (d *Dispatcher) split(ctx context.Context, req Request, entry *catalog.Entry, args protoreflect.Message) ([]piece, error) {
 	owners, err := d.owners(ctx, req.Workspace, args)
 	if err != nil {
 		return nil, err
@@ -55,7 +54,7 @@ func (d *Dispatcher) split(ctx context.Context, req Request, entry *catalog.Entr
 }
 
 // owners are the devices that the ids in the arguments belong to, in order of appearance.
-func (d *Dispatcher) owners(ctx context.Context, workspace string, args *dynamicpb.Message) ([]string, error) {
+func (d *Dispatcher) owners(ctx context.Context, workspace string, args protoreflect.Message) ([]string, error) {
 	var owners []string
 	for _, ref := range catalog.Targets(args) {
 		owner, err := d.owner(ctx, workspace, ref)
@@ -114,15 +113,12 @@ func kindOf(t optionv1.Target) (ident.Kind, bool) {
 // share gives each device the ids that are its own. Only lists can be shared out: a single id of another device makes
 // the command senseless for the rest.
 func (d *Dispatcher) share(
-	ctx context.Context, workspace string, entry *catalog.Entry, args *dynamicpb.Message, owners []string,
+	ctx context.Context, workspace string, entry *catalog.Entry, args protoreflect.Message, owners []string,
 ) ([]piece, error) {
 	pieces := make([]piece, 0, len(owners))
 	for _, device := range owners {
-		own, ok := proto.Clone(args).(*dynamicpb.Message)
-		if !ok {
-			return nil, fault.New(fault.Invalid, "%s cannot be shared out", entry.Name)
-		}
-		fields := entry.In.Fields()
+		own := proto.Clone(args.Interface()).ProtoReflect()
+		fields := own.Descriptor().Fields()
 		for i := range fields.Len() {
 			fd := fields.Get(i)
 			if catalog.TargetOf(fd) == optionv1.Target_TARGET_UNSPECIFIED || !own.Has(fd) {
@@ -132,7 +128,7 @@ func (d *Dispatcher) share(
 				return nil, err
 			}
 		}
-		action, err := entry.Wrap(own)
+		action, err := entry.Wrap(own.Interface())
 		if err != nil {
 			return nil, err
 		}
@@ -142,7 +138,7 @@ func (d *Dispatcher) share(
 }
 
 func (d *Dispatcher) shareField(
-	ctx context.Context, workspace string, own *dynamicpb.Message, fd protoreflect.FieldDescriptor, device string,
+	ctx context.Context, workspace string, own protoreflect.Message, fd protoreflect.FieldDescriptor, device string,
 ) error {
 	keep := func(id string) (bool, error) {
 		owner, err := d.owner(ctx, workspace, catalog.Ref{Kind: catalog.TargetOf(fd), Field: fd, ID: id})
