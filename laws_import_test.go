@@ -87,7 +87,7 @@ func TestLawImportDirections(t *testing.T) {
 	for _, d := range directions {
 		from, mayNot, except := patterns(d.from), patterns(d.mayNot), patterns(d.except)
 		for _, p := range all {
-			if !from(p.ImportPath) {
+			if !from(p.ImportPath) || p.forTests() {
 				continue
 			}
 			for dep, road := range reach(t, p.ImportPath) {
@@ -157,7 +157,7 @@ func patterns(rows []string) func(string) bool {
 func TestLawOneCompositionRoot(t *testing.T) {
 	t.Parallel()
 	for _, p := range packages(t) {
-		if under(p.short(), "app", "cmd") {
+		if under(p.short(), "app", "cmd") || p.forTests() {
 			continue
 		}
 		var trees []string
@@ -186,18 +186,14 @@ func TestLawThinPrograms(t *testing.T) {
 	}
 }
 
-// A package for tests is called something-test, as the standard library's httptest.
 func TestLawTestPackagesStayInTests(t *testing.T) {
 	t.Parallel()
-	isTestPackage := func(p string) bool {
-		return p == "testing" || strings.HasPrefix(p, module) && strings.HasSuffix(p, "test")
-	}
 	for _, p := range packages(t) {
-		if isTestPackage(p.ImportPath) {
+		if p.forTests() {
 			continue
 		}
 		for _, dep := range p.Deps {
-			if isTestPackage(dep) {
+			if own, ok := strings.CutPrefix(dep, module+"/"); dep == "testing" || ok && testFolder.MatchString(own) {
 				t.Errorf("%s reaches %s, which is for tests", p.short(), dep)
 			}
 		}

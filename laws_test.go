@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -76,8 +77,12 @@ func generated(p string) bool {
 	return under(p, "gen", "store/db", "third_party") || strings.HasPrefix(path.Base(p), "package-lock")
 }
 
+// testFolder matches a folder of test code: one called something-test, as the standard library's httptest, or e2e.
+var testFolder = regexp.MustCompile(`(^|/)(\w*test|e2e|testdata)(/|$)`)
+
+// isTest says whether a file is test code.
 func isTest(p string) bool {
-	return strings.HasSuffix(p, "_test.go") || strings.HasSuffix(p, ".test.ts") || strings.Contains("/"+path.Dir(p)+"/", "/testdata/")
+	return strings.HasSuffix(p, "_test.go") || strings.HasSuffix(p, ".test.ts") || testFolder.MatchString(path.Dir(p))
 }
 
 func read(t *testing.T, p string) []byte {
@@ -127,6 +132,9 @@ type goPackage struct {
 	ImportPath, Name, Doc  string
 	GoFiles, Imports, Deps []string
 }
+
+// forTests says whether the package exists for tests only.
+func (p goPackage) forTests() bool { return testFolder.MatchString(p.short()) }
 
 // short is the path inside the module.
 func (p goPackage) short() string {

@@ -134,7 +134,8 @@ func (e *Entry) Unwrap(result *commandv1.Result) (*dynamicpb.Message, error) {
 
 // convert writes body as the given member of a union.
 func convert(union proto.Message, member protoreflect.FieldDescriptor, body proto.Message) error {
-	raw, err := proto.Marshal(body)
+	// Deterministic, so that the same arguments are the same bytes in a plan's hash.
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", member.Name(), err)
 	}

@@ -39,13 +39,13 @@ func (s *Store) backup(ctx context.Context, path string) (err error) {
 	if err := s.vacuumInto(ctx, part.Name()); err != nil {
 		return typed(err)
 	}
-	if err := syncPath(part.Name()); err != nil {
+	if err := syncFile(part.Name()); err != nil {
 		return err
 	}
 	if err := os.Rename(part.Name(), path); err != nil {
 		return err
 	}
-	return syncPath(filepath.Dir(path))
+	return syncDir(filepath.Dir(path))
 }
 
 // vacuumInto has a connection of its own, so that a long backup takes none from the readers.
@@ -55,8 +55,8 @@ func (s *Store) vacuumInto(ctx context.Context, path string) error {
 	return errors.Join(err, pool.Close())
 }
 
-func syncPath(path string) error {
-	file, err := os.Open(path)
+func syncFile(path string) error {
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}

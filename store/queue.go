@@ -158,12 +158,12 @@ func (q *queue) refuse() {
 	q.signal()
 }
 
-// end is called when Run returns.
+// end is called when Run returns. Ops wait then only if one of them has ended its goroutine.
 func (q *queue) end() {
-	q.refuse()
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	q.running = false
+	q.mu.Unlock()
+	q.close()
 }
 
 // close refuses further ops and answers those that wait. It does nothing and says false while Run is running.

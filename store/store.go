@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"time"
 
 	"throwbar.dev/throwbar/store/db"
@@ -63,6 +64,9 @@ type Store struct {
 	reads  *db.Queries
 	queue  *queue
 	writer *writer // used by Run's goroutine only
+
+	closing  sync.Once
+	closeErr error // set by closing
 }
 
 // Open locks the folder, opens the database in it and migrates it. If another server uses the folder the error is
@@ -125,12 +129,14 @@ func (s *Store) ReadTx(ctx context.Context, read func(*db.Queries) error) error 
 }
 
 // Close closes the database and frees the folder. Call it when Run has returned and nobody reads; while Run is running
-// it does nothing but say so. Writes that still wait because Run never ran are answered with ErrClosed.
+// it does nothing but say so. Writes that still wait because Run never ran are answered with ErrClosed. A second call
+// does nothing.
 func (s *Store) Close() error {
 	if !s.queue.close() {
 		return errors.New("close store: its writer is still running")
 	}
-	return s.close()
+	s.closing.Do(func() { s.closeErr = s.close() })
+	return s.closeErr
 }
 
 func (s *Store) close() error {
@@ -146,7 +152,6 @@ func (s *Store) close() error {
 	}
 	if s.lock != nil {
 		errs = append(errs, unlockDir(s.lock))
-		s.lock = nil
 	}
 	return errors.Join(errs...)
 }

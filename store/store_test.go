@@ -2,75 +2,210 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"throwbar.dev/throwbar/store/db"
 )
 
-// at is a time that rows of the tests begin with.
-const at = int64(1_700_000_000_000)
-
-func check(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
+func TestOpenMakesPrivateFiles(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "a folder? with #odd% characters", "deeper")
+	s := running(t, Config{Dir: dir})
+	do(t, s, func(ctx context.Context, q *db.Queries) error { return q.InsertCommand(ctx, command("a", 1)) })
+	info, err := os.Stat(dir)
+	check(t, err)
+	if info.Mode().Perm() != 0o700 {
+		t.Errorf("folder has mode %v", info.Mode())
+	}
+	entries, err := os.ReadDir(dir)
+	check(t, err)
+	var names []string
+	for _, entry := range entries {
+		info, err := entry.Info()
+		check(t, err)
+		names = append(names, entry.Name())
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v", entry.Name(), info.Mode())
+		}
+	}
+	if want := []string{"throwbar.db", "throwbar.db-shm", "throwbar.db-wal", "throwbar.lock"}; !slices.Equal(names, want) {
+		t.Errorf("files are %q, want %q", names, want)
 	}
 }
 
-// opened gives a store whose writer does not run, closed at the end of the test.
-func opened(tb testing.TB, config Config) *Store {
-	tb.Helper()
-	if config.Dir == "" {
-		config.Dir = tb.TempDir()
-	}
-	s, err := Open(tb.Context(), config)
-	check(tb, err)
-	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			tb.Errorf("close: %v", err)
+func TestOpenAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var schema string
+	for round := range 3 {
+		s, err := Open(t.Context(), Config{Dir: dir})
+		check(t, err)
+		stop := run(t, s)
+		id := fmt.Sprint("c", round)
+		do(t, s, func(ctx context.Context, q *db.Queries) error { return q.InsertCommand(ctx, command(id, 1)) })
+		stop()
+		rows, err := s.Read().ListCommands(t.Context(), listCommands("default"))
+		check(t, err)
+		if len(rows) != round+1 {
+			t.Errorf("round %d: %d rows", round, len(rows))
 		}
+		if now := schemaOf(t, s); round > 0 && now != schema {
+			t.Errorf("round %d: schema changed:\n%s\nwas:\n%s", round, now, schema)
+		} else {
+			schema = now
+		}
+		check(t, s.Close())
+	}
+}
+
+func TestOpenRefusesNewerDatabase(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := Open(t.Context(), Config{Dir: dir})
+	check(t, err)
+	check(t, s.Close())
+	pool := openWriter(filepath.Join(dir, databaseName))
+	_, err = pool.ExecContext(t.Context(), "insert into goose_db_version (version_id, is_applied) values (9999, 1)")
+	check(t, errors.Join(err, pool.Close()))
+	if _, err := Open(t.Context(), Config{Dir: dir}); !errors.Is(err, ErrNewer) {
+		t.Errorf("error is %v, want ErrNewer", err)
+	}
+	assertUnlocked(t, dir)
+}
+
+func TestOpenRefusesNoDatabase(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := []byte(strings.Repeat("this is a letter to a friend, not a database. ", 200))
+	check(t, os.WriteFile(filepath.Join(dir, databaseName), text, 0o600))
+	if _, err := Open(t.Context(), Config{Dir: dir}); !errors.Is(err, ErrDamaged) {
+		t.Errorf("error is %v, want ErrDamaged", err)
+	}
+	assertUnlocked(t, dir)
+	if _, err := Open(t.Context(), Config{}); err == nil {
+		t.Error("a store without folder was opened")
+	}
+}
+
+func TestReadPoolCannotWrite(t *testing.T) {
+	t.Parallel()
+	s := running(t, Config{})
+	do(t, s, func(ctx context.Context, q *db.Queries) error { return q.InsertCommand(ctx, command("a", 1)) })
+	err := s.Read().InsertCommand(t.Context(), command("b", 1))
+	if !errors.Is(typed(err), ErrReadOnly) {
+		t.Errorf("Read: error is %v, want ErrReadOnly", err)
+	}
+	err = s.ReadTx(t.Context(), func(q *db.Queries) error {
+		_, err := q.FinishCommand(t.Context(), finish("a", 1))
+		return err
 	})
-	return s
+	if !errors.Is(typed(err), ErrReadOnly) {
+		t.Errorf("ReadTx: error is %v, want ErrReadOnly", err)
+	}
+	if _, err := s.reader.ExecContext(t.Context(), "pragma query_only = 0; delete from srv_command"); err == nil {
+		t.Error("a reader that lifted query_only could write")
+	}
 }
 
-// running gives a store with its writer, both ended at the end of the test.
-func running(tb testing.TB, config Config) *Store {
-	tb.Helper()
-	s := opened(tb, config)
-	run(tb, s)
-	return s
-}
-
-// run starts the writer of a store and gives what ends it and waits for its end.
-func run(tb testing.TB, s *Store) (stop func()) {
-	tb.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	var once bool
-	stop = func() {
-		if once {
-			return
+func TestReadTxSeesOneState(t *testing.T) {
+	t.Parallel()
+	s := running(t, Config{})
+	check(t, s.ReadTx(t.Context(), func(q *db.Queries) error {
+		for n := range 3 {
+			rows, err := q.ListCommands(t.Context(), listCommands("default"))
+			if err != nil {
+				return err
+			}
+			if len(rows) != 0 {
+				t.Errorf("read %d saw %d rows", n, len(rows))
+			}
+			id := fmt.Sprint("c", n)
+			do(t, s, func(ctx context.Context, q *db.Queries) error { return q.InsertCommand(ctx, command(id, 1)) })
 		}
-		once = true
-		cancel()
-		if err := <-ended; err != nil {
-			tb.Errorf("run: %v", err)
+		return nil
+	}))
+	rows, err := s.Read().ListCommands(t.Context(), listCommands("default"))
+	check(t, err)
+	if len(rows) != 3 {
+		t.Errorf("%d rows after it", len(rows))
+	}
+	wanted := errors.New("mine")
+	if err := s.ReadTx(t.Context(), func(*db.Queries) error { return wanted }); !errors.Is(err, wanted) {
+		t.Errorf("error is %v, want the caller's", err)
+	}
+}
+
+func TestBackup(t *testing.T) {
+	t.Parallel()
+	s := running(t, Config{})
+	do(t, s, func(ctx context.Context, q *db.Queries) error { return q.InsertCommand(ctx, command("a", 1)) })
+	dir := filepath.Join(t.TempDir(), "restored")
+	check(t, os.Mkdir(dir, 0o700))
+	path := filepath.Join(dir, databaseName)
+	check(t, s.Backup(t.Context(), path))
+	info, err := os.Stat(path)
+	check(t, err)
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("backup has mode %v", info.Mode())
+	}
+	restored := opened(t, Config{Dir: dir})
+	rows, err := restored.Read().ListCommands(t.Context(), listCommands("default"))
+	check(t, err)
+	if len(rows) != 1 || rows[0].ID != "a" {
+		t.Errorf("backup has %v", rows)
+	}
+	if err := s.Backup(t.Context(), path); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("backup over a file: error is %v, want ErrExist", err)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	empty := t.TempDir()
+	if err := s.Backup(cancelled, filepath.Join(empty, "b.db")); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled backup: error is %v", err)
+	}
+	if left, err := os.ReadDir(empty); err != nil || len(left) > 0 {
+		t.Errorf("cancelled backup left %v, %v", left, err)
+	}
+}
+
+func TestOneSQLite(t *testing.T) {
+	t.Parallel()
+	for _, name := range sql.Drivers() {
+		if name != "sqlite3" && strings.Contains(name, "sqlite") {
+			t.Errorf("driver %q is linked too; two of them on one file destroy it", name)
 		}
 	}
-	tb.Cleanup(stop)
-	return stop
 }
 
-func command(id string, n int64) db.InsertCommandParams {
-	return db.InsertCommandParams{
-		ID: id, GroupID: "group", Workspace: "default", DeviceID: "k3v9x2mqta", Name: "closeTabs", Principal: "token",
-		Action: []byte("\x0a\x10an action to run"), State: "accepted", CreatedAt: at + n, Deadline: at + n + 30_000,
+// schemaOf is the whole schema as SQLite stores it.
+func schemaOf(tb testing.TB, s *Store) string {
+	tb.Helper()
+	rows, err := s.reader.QueryContext(tb.Context(), "select coalesce(sql, name) from sqlite_master order by name")
+	check(tb, err)
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var text string
+		check(tb, rows.Scan(&text))
+		all = append(all, text)
 	}
+	check(tb, rows.Err())
+	return strings.Join(all, "\n")
 }
 
-func finish(id string, n int64) db.FinishCommandParams {
-	return db.FinishCommandParams{
-		ID: id, State: "succeeded", EndedAt: at + n + 10, Result: []byte("\x0a\x08a result"), Summary: "closedCount=4",
+func assertUnlocked(tb testing.TB, dir string) {
+	tb.Helper()
+	lock, err := lockDir(dir)
+	if err != nil {
+		tb.Fatalf("folder is still locked: %v", err)
 	}
+	check(tb, unlockDir(lock))
 }

@@ -84,7 +84,9 @@ type insideOp struct{}
 
 // opContext has the values of the caller's context, but never ends: a statement that is cut off would take the whole
 // group with it.
-type opContext struct{ outer context.Context }
+type opContext struct {
+	outer context.Context //nolint:containedctx // it is a context itself
+}
 
 // Deadline says that there is none.
 func (opContext) Deadline() (time.Time, bool) { return time.Time{}, false }
@@ -116,7 +118,7 @@ func newWriter(conn *sql.Conn) *writer {
 	return &writer{conn: conn, queries: db.New(conn), level: Synced}
 }
 
-// apply commits a group and answers its ops, in order.
+// apply commits a group and answers its ops, in order, even if one of them ends the goroutine.
 func (w *writer) apply(group []*op) {
 	live, level := w.live[:0], Fast
 	for _, o := range group {
@@ -128,16 +130,23 @@ func (w *writer) apply(group []*op) {
 	if len(live) == 0 {
 		return
 	}
+	answered := 0
+	defer func() {
+		for _, o := range live[answered:] {
+			o.finish(ErrClosed)
+		}
+		clear(live)
+		w.live = live
+	}()
 	err := w.commit(level, live...)
 	for _, o := range live {
+		own := err
 		if err != nil && len(live) > 1 {
-			o.finish(w.commit(o.level, o))
-		} else {
-			o.finish(err)
+			own = w.commit(o.level, o)
 		}
+		answered++
+		o.finish(own)
 	}
-	clear(live)
-	w.live = live
 }
 
 // commit runs ops in one transaction. At the first error it is rolled back.

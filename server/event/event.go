@@ -88,10 +88,16 @@ func (f *Feed) Watch(
 	}
 }
 
+// drain yields what was added, and returns the number up to which the log was read. That is the newest one of all
+// workspaces: a quiet workspace's watcher does not read the same tail again at every hint.
 func (f *Feed) drain(
 	ctx context.Context, workspace, device string, last uint64, yield func(*controlv1.Event, bool) error,
 ) (uint64, error) {
 	for {
+		_, newest, err := f.journal.Bounds(ctx) // before reading: what is added meanwhile has a higher number
+		if err != nil {
+			return last, fmt.Errorf("read bounds of the event log: %w", err)
+		}
 		events, err := f.journal.After(ctx, workspace, device, last, page)
 		if err != nil {
 			return last, fmt.Errorf("read the event log: %w", err)
@@ -103,7 +109,7 @@ func (f *Feed) drain(
 			last = e.GetCursor()
 		}
 		if len(events) < page {
-			return last, nil
+			return max(last, newest), nil
 		}
 	}
 }

@@ -1,11 +1,11 @@
 -- Times are UTC milliseconds since 1970, ids are text, payloads are encoded protobuf messages. Only what PostgreSQL and
--- SQLite both read the same way is used: text, bigint, boolean, bytea. sqlc reads this file as PostgreSQL's. This file is never edited after a release; a
--- change is a new file with the next number.
+-- SQLite both read the same way is used: text, bigint, boolean, bytea. sqlc reads this file as PostgreSQL's. It is never
+-- edited after a release; a change is a new file with the next number.
 
 -- +goose Up
 
 create table srv_device (
-  id text primary key,
+  id text not null primary key,
   workspace text not null,
   name text not null,
   kind bigint not null,
@@ -27,7 +27,7 @@ create table srv_device (
 create index srv_device_by_name on srv_device (workspace, name, id);
 
 create table srv_token (
-  id text primary key,
+  id text not null primary key,
   workspace text not null,
   name text not null,
   scope bigint not null,       -- throwbar.option.v1.Scope
@@ -46,7 +46,7 @@ create index srv_token_by_time on srv_token (workspace, created_at, id);
 create index srv_token_by_device on srv_token (device_id) where device_id <> '';
 
 create table srv_command (
-  id text primary key,
+  id text not null primary key,
   group_id text not null,
   workspace text not null,
   device_id text not null,
@@ -91,7 +91,7 @@ create table srv_event (
 create index srv_event_by_device on srv_event (device_id, seq) where device_id <> '';
 
 create table srv_saved (
-  id text primary key,
+  id text not null primary key,
   workspace text not null,
   device_id text not null,
   command_id text not null,
@@ -111,7 +111,7 @@ create unique index srv_saved_by_command on srv_saved (command_id, tab_id);
 create index srv_saved_kept on srv_saved (workspace, saved_at, id) where state = 'kept';
 
 create table srv_browser (
-  device_id text primary key,
+  device_id text not null primary key,
   as_of bigint not null,
   body bytea not null,
   constraint srv_browser_device check (device_id <> ''),
@@ -119,7 +119,7 @@ create table srv_browser (
 );
 
 create table agt_conversation (
-  id text primary key,
+  id text not null primary key,
   workspace text not null,
   title text not null,
   open boolean not null,
@@ -130,6 +130,7 @@ create table agt_conversation (
 );
 
 create index agt_conversation_by_time on agt_conversation (workspace, updated_at, id);
+create index agt_conversation_by_id on agt_conversation (workspace, id);
 
 create table agt_event (
   conversation_id text not null references agt_conversation (id),

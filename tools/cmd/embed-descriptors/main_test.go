@@ -11,6 +11,7 @@ import (
 )
 
 func TestWrite(t *testing.T) {
+	t.Parallel()
 	image, err := proto.Marshal(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{Name: proto.String("a.proto")}}})
 	if err != nil {
 		t.Fatal(err)
@@ -24,6 +25,7 @@ func TestWrite(t *testing.T) {
 		"no files": {nil, "holds no file"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			file := filepath.Join(dir, "contract.binpb")
 			if err := os.WriteFile(file, c.data, 0o600); err != nil {

@@ -123,6 +123,7 @@ func run(t *testing.T, union string) (map[string]string, error) {
 }
 
 func TestGenerate(t *testing.T) {
+	t.Parallel()
 	out, err := run(t, unions)
 	if err != nil {
 		t.Fatal(err)
@@ -150,6 +151,7 @@ func TestGenerate(t *testing.T) {
 }
 
 func TestNoUnionsNoOutput(t *testing.T) {
+	t.Parallel()
 	out, err := run(t, `syntax = "proto3"; package x.v1; message Other { oneof kind { string a = 1; } }`)
 	if err != nil || len(out) != 0 {
 		t.Errorf("got %v, %v; want nothing", out, err)
@@ -157,6 +159,7 @@ func TestNoUnionsNoOutput(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	const head = `syntax = "proto3"; package x.v1; import "lamp.proto"; import "big_kettle.proto"; `
 	for name, c := range map[string]struct{ union, want string }{
 		"only one union": {
@@ -189,6 +192,7 @@ func TestRefusals(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			out, err := run(t, c.union)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, %v; want an error with %q", out, err, c.want)

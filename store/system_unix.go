@@ -19,3 +19,12 @@ func tryLock(file *os.File) error {
 
 // unlock frees the lock even if a process that is just being started still has a copy of the descriptor.
 func unlock(file *os.File) error { return unix.Flock(int(file.Fd()), unix.LOCK_UN) }
+
+// syncDir makes a new name in a folder last.
+func syncDir(dir string) error {
+	file, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
+}

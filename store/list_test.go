@@ -1,0 +1,235 @@
+package store
+
+import (
+	"context"
+	"maps"
+	"math"
+
+	"throwbar.dev/throwbar/store/db"
+)
+
+func merged(all ...map[string]lister) map[string]lister {
+	out := map[string]lister{}
+	for _, some := range all {
+		maps.Copy(out, some)
+	}
+	return out
+}
+
+// listers has a lister for each query with pages; a name with a slash is a query with a filter.
+func listers(r rows) map[string]lister {
+	return merged(commandListers(r), deviceListers(r), eventListers(r), savedListers(r), conversationListers(r))
+}
+
+func commandListers(r rows) map[string]lister {
+	to := func(c db.Command) item { return item{id: c.ID, time: c.CreatedAt} }
+	want := func(keep func(db.InsertCommandParams) bool) []item {
+		return pick(r.commands, newestFirst, func(c db.InsertCommandParams) (item, bool) {
+			return item{id: c.ID, time: c.CreatedAt}, keep(c)
+		})
+	}
+	pending := func(device string) lister {
+		return lister{
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListPendingCommands(ctx, db.ListPendingCommandsParams{
+					Workspace: "default", DeviceID: device, BeforeTime: last.time, BeforeID: last.id, PageSize: size,
+				})
+				return items(rows, err, to)
+			},
+			want: want(func(c db.InsertCommandParams) bool {
+				return c.Workspace == "default" && !r.ended[c.ID] && (device == "" || c.DeviceID == device)
+			}),
+		}
+	}
+	return map[string]lister{
+		"ListPendingCommands":        pending(""),
+		"ListPendingCommands/device": pending("device1"),
+		"ListCommands": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListCommands(ctx, db.ListCommandsParams{
+					Workspace: "default", BeforeTime: last.time, BeforeID: last.id, PageSize: size,
+				})
+				return items(rows, err, to)
+			},
+			want: want(func(c db.InsertCommandParams) bool { return c.Workspace == "default" }),
+		},
+		"ListDeviceCommands": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListDeviceCommands(ctx, db.ListDeviceCommandsParams{
+					Workspace: "default", DeviceID: "device2", BeforeTime: last.time, BeforeID: last.id, PageSize: size,
+				})
+				return items(rows, err, to)
+			},
+			want: want(func(c db.InsertCommandParams) bool { return c.Workspace == "default" && c.DeviceID == "device2" }),
+		},
+		"ListUnfinishedCommands": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListUnfinishedCommands(ctx, db.ListUnfinishedCommandsParams{
+					AfterTime: fromStart(last.time), AfterID: last.id, PageSize: size,
+				})
+				return items(rows, err, to)
+			},
+			want: pick(r.commands, oldestFirst, func(c db.InsertCommandParams) (item, bool) {
+				return item{id: c.ID, time: c.CreatedAt}, !r.ended[c.ID]
+			}),
+		},
+	}
+}
+
+func oldestFirst(a, b item) int { return -newestFirst(a, b) }
+
+// fromStart is the time or number before the first page of a list that goes upwards.
+func fromStart(last int64) int64 {
+	if last == math.MaxInt64 {
+		return 0
+	}
+	return last
+}
+
+func deviceListers(r rows) map[string]lister {
+	return map[string]lister{
+		"ListDevices": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListDevices(ctx, db.ListDevicesParams{
+					Workspace: "default", AfterName: last.name, AfterID: last.id, PageSize: size,
+				})
+				return items(rows, err, func(d db.Device) item { return item{id: d.ID, name: d.Name} })
+			},
+			want: pick(r.devices, byName, func(d db.InsertDeviceParams) (item, bool) {
+				return item{id: d.ID, name: d.Name}, d.Workspace == "default"
+			}),
+		},
+		"ListAllDevices": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListAllDevices(ctx, db.ListAllDevicesParams{AfterID: last.id, PageSize: size})
+				return items(rows, err, func(d db.Device) item { return item{id: d.ID} })
+			},
+			want: pick(r.devices, byName, func(d db.InsertDeviceParams) (item, bool) { return item{id: d.ID}, true }),
+		},
+		"ListBrowsers": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListBrowsers(ctx, db.ListBrowsersParams{AfterDeviceID: last.id, PageSize: size})
+				return items(rows, err, func(b db.Browser) item { return item{id: b.DeviceID} })
+			},
+			want: pick(r.browsers, byName, func(id string) (item, bool) { return item{id: id}, true }),
+		},
+		"ListTokens": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListTokens(ctx, db.ListTokensParams{
+					Workspace: "default", BeforeTime: last.time, BeforeID: last.id, PageSize: size,
+				})
+				return items(rows, err, func(t db.Token) item { return item{id: t.ID, time: t.CreatedAt} })
+			},
+			want: pick(r.tokens, newestFirst, func(t db.InsertTokenParams) (item, bool) {
+				return item{id: t.ID, time: t.CreatedAt}, t.Workspace == "default"
+			}),
+		},
+		"ListAllTokens": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListAllTokens(ctx, db.ListAllTokensParams{AfterID: last.id, PageSize: size})
+				return items(rows, err, func(t db.Token) item { return item{id: t.ID} })
+			},
+			want: pick(r.tokens, byName, func(t db.InsertTokenParams) (item, bool) { return item{id: t.ID}, true }),
+		},
+	}
+}
+
+func eventListers(r rows) map[string]lister {
+	to := func(e db.Event) item { return item{time: e.Seq} }
+	want := func(keep func(db.Event) bool) []item {
+		return pick(r.events, oldestFirst, func(e db.Event) (item, bool) { return to(e), keep(e) })
+	}
+	return map[string]lister{
+		"ListEvents": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListEvents(ctx, db.ListEventsParams{
+					Workspace: "default", After: fromStart(last.time), PageSize: size,
+				})
+				return items(rows, err, to)
+			},
+			want: want(func(e db.Event) bool { return e.Workspace == "default" }),
+		},
+		"ListDeviceEvents": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListDeviceEvents(ctx, db.ListDeviceEventsParams{
+					Workspace: "default", DeviceID: "device0", After: fromStart(last.time), PageSize: size,
+				})
+				return items(rows, err, to)
+			},
+			want: want(func(e db.Event) bool { return e.Workspace == "default" && e.DeviceID == "device0" }),
+		},
+	}
+}
+
+func savedListers(r rows) map[string]lister {
+	list := func(device, kind string) lister {
+		return lister{
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListSaved(ctx, db.ListSavedParams{
+					Workspace: "default", DeviceID: device, Kind: kind, BeforeTime: last.time, BeforeID: last.id, PageSize: size,
+				})
+				return items(rows, err, func(s db.Saved) item { return item{id: s.ID, time: s.SavedAt} })
+			},
+			want: pick(r.saved, newestFirst, func(s db.InsertSavedParams) (item, bool) {
+				return item{id: s.ID, time: s.SavedAt}, s.Workspace == "default" && s.State == "kept" &&
+					(device == "" || s.DeviceID == device) && (kind == "" || s.Kind == kind)
+			}),
+		}
+	}
+	return map[string]lister{
+		"ListSaved":             list("", ""),
+		"ListSaved/device":      list("device1", ""),
+		"ListSaved/kind":        list("", "closed"),
+		"ListSaved/device,kind": list("device2", "saved"),
+	}
+}
+
+func conversationListers(r rows) map[string]lister {
+	numbers := pick(r.numbers, oldestFirst, func(n int64) (item, bool) { return item{time: n}, true })
+	return map[string]lister{
+		"ListConversations": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListConversations(ctx, db.ListConversationsParams{
+					Workspace: "default", BeforeTime: last.time, BeforeID: last.id, PageSize: size,
+				})
+				return items(rows, err, func(c db.Conversation) item { return item{id: c.ID, time: c.UpdatedAt} })
+			},
+			want: pick(r.conversations, newestFirst, func(c db.InsertConversationParams) (item, bool) {
+				return item{id: c.ID, time: c.UpdatedAt}, c.Workspace == "default"
+			}),
+		},
+		"FindOpenConversations": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				from := "0"
+				if last.id != "" {
+					from = last.id + "\x00" // the least string after it
+				}
+				rows, err := q.FindOpenConversations(ctx, db.FindOpenConversationsParams{
+					Workspace: "default", FromID: from, ToID: "a", PageSize: size,
+				})
+				return items(rows, err, func(c db.Conversation) item { return item{id: c.ID} })
+			},
+			want: pick(r.conversations, byName, func(c db.InsertConversationParams) (item, bool) {
+				return item{id: c.ID}, c.Workspace == "default" && c.Open && c.ID >= "0" && c.ID < "a"
+			}),
+		},
+		"ListConversationEvents": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListConversationEvents(ctx, db.ListConversationEventsParams{
+					ConversationID: r.conversations[0].ID, After: fromStart(last.time), PageSize: size,
+				})
+				return items(rows, err, func(e db.ConversationEvent) item { return item{time: e.Seq} })
+			},
+			want: numbers,
+		},
+		"ListMessages": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListMessages(ctx, db.ListMessagesParams{
+					ConversationID: r.conversations[0].ID, After: fromStart(last.time), PageSize: size,
+				})
+				return items(rows, err, func(m db.Message) item { return item{time: m.N} })
+			},
+			want: numbers,
+		},
+	}
+}

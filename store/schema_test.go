@@ -1,0 +1,236 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+type row map[string]any
+
+// sound has a row of every table that is accepted.
+func sound() map[string]row {
+	return map[string]row{
+		"srv_device": {
+			"id": "k3v9x2mqta", "workspace": "default", "name": "laptop", "kind": 1, "agent": "Chrome 140", "platform": "Linux",
+			"paired_at": at, "last_seen": 0, "revoked_at": 0, "boot_tag": "", "actions": "[]", "epoch": 0, "origin": "",
+		},
+		"srv_token": {
+			"id": "t", "workspace": "default", "name": "cli", "scope": 4, "device_id": "", "hash": make([]byte, 32),
+			"created_at": at, "revoked_at": 0,
+		},
+		"srv_command": {
+			"id": "c", "group_id": "g", "workspace": "default", "device_id": "k3v9x2mqta", "name": "closeTabs", "principal": "t",
+			"action": []byte("action"), "state": "accepted", "created_at": at, "deadline": at, "ended_at": 0, "result": nil,
+			"error": nil, "summary": "",
+		},
+		"srv_event": {"seq": 1, "workspace": "default", "time": at, "device_id": "", "body": []byte{}},
+		"srv_saved": {
+			"id": "s", "workspace": "default", "device_id": "k3v9x2mqta", "command_id": "c", "tab_id": "k3v9x2mqta_tab-1",
+			"kind": "saved", "state": "pending", "saved_at": at, "body": []byte{},
+		},
+		"srv_browser": {"device_id": "k3v9x2mqta", "as_of": at, "body": []byte{}},
+		"agt_conversation": {
+			"id": "v", "workspace": "default", "title": "", "open": true, "created_at": at, "updated_at": at,
+		},
+		"agt_event":   {"conversation_id": "v", "seq": 1, "time": at, "turn_id": "", "body": []byte{}},
+		"agt_message": {"conversation_id": "v", "n": 1, "body": []byte{}},
+	}
+}
+
+// refused has, for every constraint, changes to a sound row that break it.
+func refused() map[string][]row {
+	ended := func(state string, more row) row {
+		r := row{"state": state, "ended_at": at}
+		maps.Copy(r, more)
+		return r
+	}
+	return map[string][]row{
+		"srv_device_named":   {{"id": ""}, {"workspace": ""}, {"name": ""}},
+		"srv_device_kind":    {{"kind": 0}, {"kind": -1}},
+		"srv_device_times":   {{"paired_at": 0}, {"last_seen": -1}, {"revoked_at": -1}},
+		"srv_device_epoch":   {{"epoch": -1}},
+		"srv_token_named":    {{"id": ""}, {"workspace": ""}},
+		"srv_token_scope":    {{"scope": 1}, {"scope": 6}, {"scope": 0}},
+		"srv_token_device":   {{"scope": 5}, {"scope": 4, "device_id": "k3v9x2mqta"}},
+		"srv_token_hash":     {{"hash": []byte{}}, {"hash": make([]byte, 31)}, {"hash": make([]byte, 33)}},
+		"srv_token_times":    {{"created_at": 0}, {"revoked_at": -1}},
+		"srv_command_named":  {{"id": ""}, {"group_id": ""}, {"workspace": ""}, {"device_id": ""}, {"name": ""}},
+		"srv_command_state":  {{"state": ""}, {"state": "done"}, {"state": "Sent"}},
+		"srv_command_result": {{"result": []byte("r")}, ended("failed", row{"result": []byte("r")})},
+		"srv_command_error":  {{"error": []byte("e")}, ended("succeeded", row{"error": []byte("e")})},
+		"srv_command_action": {{"action": []byte{}}},
+		"srv_command_times":  {{"created_at": 0}, {"deadline": at - 1}, {"ended_at": -1}},
+		"srv_command_ended": {
+			{"ended_at": at},
+			{"state": "sent", "ended_at": at},
+			{"state": "acknowledged", "ended_at": at},
+			{"state": "awaiting_approval", "ended_at": at},
+			{"state": "succeeded"},
+			{"state": "failed"},
+			{"state": "expired"},
+			{"state": "cancelled"},
+			{"state": "interrupted"},
+		},
+		"srv_event_seq":       {{"seq": 0}, {"seq": -1}},
+		"srv_event_workspace": {{"workspace": ""}},
+		"srv_event_time":      {{"time": 0}},
+		"srv_saved_named":     {{"id": ""}, {"workspace": ""}, {"device_id": ""}, {"command_id": ""}, {"tab_id": ""}},
+		"srv_saved_kind":      {{"kind": ""}, {"kind": "open"}},
+		"srv_saved_state":     {{"state": ""}, {"state": "gone"}},
+		"srv_saved_time":      {{"saved_at": 0}},
+		"srv_browser_device":  {{"device_id": ""}},
+		"srv_browser_time":    {{"as_of": 0}},
+		"agt_conversation_named": {
+			{"id": ""}, {"workspace": ""},
+		},
+		"agt_conversation_times": {{"created_at": 0}, {"updated_at": 0}},
+		"agt_event_seq":          {{"seq": 0}},
+		"agt_event_time":         {{"time": 0}},
+		"agt_message_n":          {{"n": 0}},
+	}
+}
+
+func TestChecksRefuse(t *testing.T) {
+	t.Parallel()
+	pool := migrated(t)
+	rows, cases := sound(), refused()
+	for _, table := range slices.Sorted(maps.Keys(rows)) { // agt_conversation comes before what refers to it
+		if err := insert(t.Context(), pool, table, rows[table]); err != nil {
+			t.Errorf("sound row of %s: %v", table, err)
+		}
+	}
+	for _, name := range constraints(t) {
+		if len(cases[name]) == 0 {
+			t.Errorf("constraint %s has no row that breaks it here", name)
+		}
+	}
+	for name, changes := range cases {
+		table := strings.Join(strings.SplitN(name, "_", 3)[:2], "_")
+		for _, change := range changes {
+			bad := another(rows[table])
+			maps.Copy(bad, change)
+			err := insert(t.Context(), pool, table, bad)
+			if !errors.Is(typed(err), ErrRefused) || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s with %v: error is %v, want it refused by %s", table, change, err, name)
+			}
+		}
+	}
+}
+
+// TestNullsRefused puts a null into every column: only a command's result and error may be null.
+func TestNullsRefused(t *testing.T) {
+	t.Parallel()
+	pool := migrated(t)
+	for table, sound := range sound() {
+		for column := range sound {
+			if table == "srv_command" && (column == "result" || column == "error") {
+				continue
+			}
+			if table == "srv_event" && column == "seq" {
+				continue // SQLite fills it in
+			}
+			bad := another(sound)
+			bad[column] = nil
+			if err := insert(t.Context(), pool, table, bad); !errors.Is(typed(err), ErrRefused) {
+				t.Errorf("%s without %s: error is %v, want ErrRefused", table, column, err)
+			}
+		}
+	}
+}
+
+func TestKeysRefuse(t *testing.T) {
+	t.Parallel()
+	pool := migrated(t)
+	rows := sound()
+	for _, table := range slices.Sorted(maps.Keys(rows)) {
+		check(t, insert(t.Context(), pool, table, rows[table]))
+		if err := insert(t.Context(), pool, table, rows[table]); !errors.Is(typed(err), ErrConflict) {
+			t.Errorf("%s twice: error is %v, want ErrConflict", table, err)
+		}
+	}
+	for table, change := range map[string]row{
+		"srv_token": {"id": "other"}, // the same hash
+		"srv_saved": {"id": "other"}, // the same tab of the same command
+	} {
+		bad := maps.Clone(rows[table])
+		maps.Copy(bad, change)
+		if err := insert(t.Context(), pool, table, bad); !errors.Is(typed(err), ErrConflict) {
+			t.Errorf("%s with %v: error is %v, want ErrConflict", table, change, err)
+		}
+	}
+	for _, table := range []string{"agt_event", "agt_message"} {
+		bad := maps.Clone(rows[table])
+		bad["conversation_id"] = "unknown"
+		if err := insert(t.Context(), pool, table, bad); !errors.Is(typed(err), ErrRefused) {
+			t.Errorf("%s of an unknown conversation: error is %v, want ErrRefused", table, err)
+		}
+	}
+}
+
+// migrated gives a new database by itself.
+func migrated(tb testing.TB) *sql.DB {
+	tb.Helper()
+	pool := openWriter(filepath.Join(tb.TempDir(), "new.db"))
+	tb.Cleanup(func() { check(tb, pool.Close()) })
+	check(tb, migrate(tb.Context(), pool))
+	return pool
+}
+
+// another gives a row whose keys are those of no row yet.
+func another(r row) row {
+	r = maps.Clone(r)
+	for _, key := range []string{"id", "device_id", "tab_id"} {
+		if text, ok := r[key].(string); ok && text != "" {
+			r[key] = text + "2"
+		}
+	}
+	for _, key := range []string{"seq", "n"} {
+		if _, ok := r[key]; ok {
+			r[key] = 2
+		}
+	}
+	if _, ok := r["hash"]; ok {
+		r["hash"] = []byte(strings.Repeat("h", 32))
+	}
+	return r
+}
+
+func insert(ctx context.Context, pool *sql.DB, table string, r row) error {
+	columns := slices.Sorted(maps.Keys(r))
+	values := make([]any, len(columns))
+	for n, column := range columns {
+		values[n] = r[column]
+	}
+	_, err := pool.ExecContext(ctx, fmt.Sprintf("insert into %s (%s) values (?%s)", table, strings.Join(columns, ", "),
+		strings.Repeat(", ?", len(columns)-1)), values...)
+	return err
+}
+
+// constraints reads the names of all constraints from the migrations.
+func constraints(tb testing.TB) []string {
+	tb.Helper()
+	paths, err := fs.Glob(migrations, "migrations/sqlite/*.sql")
+	check(tb, err)
+	pattern := regexp.MustCompile(`(?m)^\s*constraint (\w+) `)
+	var names []string
+	for _, path := range paths {
+		text, err := fs.ReadFile(migrations, path)
+		check(tb, err)
+		for _, match := range pattern.FindAllSubmatch(text, -1) {
+			names = append(names, string(match[1]))
+		}
+		if all := strings.Count(string(text), " check ("); all != len(names) {
+			tb.Errorf("%s has %d checks, of which %d are named", path, all, len(names))
+		}
+	}
+	return names
+}

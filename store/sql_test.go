@@ -1,0 +1,142 @@
+package store
+
+import (
+	"database/sql"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestParametersInOrder guards against a trap: mattn/go-sqlite3 numbers $N by first appearance, whatever N says, so
+// that "select $2, $1" swaps its arguments without a word.
+func TestParametersInOrder(t *testing.T) {
+	t.Parallel()
+	if inOrder("select $2, $1") || inOrder("select $1, $3, $2") || !inOrder("select $1, $2, $1, $3") {
+		t.Fatal("the check itself is wrong")
+	}
+	for name, text := range written(t) {
+		if strings.Contains(text, "$") {
+			t.Errorf("%s: write @name, not $N: sqlc numbers by appearance", name)
+		}
+	}
+	made := generated(t)
+	for name, text := range made {
+		if !inOrder(text) {
+			t.Errorf("%s: a parameter comes before a lower one:\n%s", name, text)
+		}
+	}
+	if len(made) != len(written(t)) {
+		t.Errorf("%d statements are written, %d generated: run make gen", len(written(t)), len(made))
+	}
+}
+
+// TestPortable refuses what one of the engines reads otherwise than the other.
+func TestPortable(t *testing.T) {
+	t.Parallel()
+	for name, text := range written(t) {
+		for _, word := range []string{"::", "cast(", "now()", "current_", "sqlc.", "ilike", "json", "rowid", "for update", "?"} {
+			if strings.Contains(strings.ToLower(text), word) {
+				t.Errorf("%s: %q is not in the portable subset", name, word)
+			}
+		}
+	}
+	for name, text := range generated(t) {
+		if strings.Contains(text, "interface{}") {
+			t.Errorf("%s: sqlc found no type for a parameter", name)
+		}
+	}
+}
+
+// TestPlans looks how SQLite answers each statement: by an index, and without sorting.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	pool := migrated(t)
+	parameter := regexp.MustCompile(`@\w+`)
+	step := regexp.MustCompile(`^(SCAN|USE TEMP B-TREE)`)
+	// The log is read from one of its ends, row by row up to a limit.
+	byRow := []string{"GetEventRange", "DeleteEvents", "InsertEvent"}
+	for name, text := range written(t) {
+		names := parameter.FindAllString(text, -1)
+		slices.Sort(names)
+		for _, detail := range plan(t, pool, text, len(slices.Compact(names))) {
+			if step.MatchString(detail) && !strings.HasPrefix(detail, "SCAN CONSTANT ROW") && !slices.Contains(byRow, name) {
+				t.Errorf("%s: %s", name, detail)
+			}
+		}
+	}
+}
+
+func plan(tb testing.TB, pool *sql.DB, statement string, parameters int) []string {
+	tb.Helper()
+	rows, err := pool.QueryContext(tb.Context(), "explain query plan "+statement, make([]any, parameters)...)
+	if err != nil {
+		tb.Fatalf("%v:\n%s", err, statement)
+	}
+	defer rows.Close()
+	var details []string
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		check(tb, rows.Scan(&id, &parent, &unused, &detail))
+		details = append(details, detail)
+	}
+	check(tb, rows.Err())
+	return details
+}
+
+// written gives the statements of queries/ by name, without comments.
+func written(tb testing.TB) map[string]string {
+	tb.Helper()
+	paths, err := filepath.Glob("queries/*.sql")
+	check(tb, err)
+	statements := make(map[string]string)
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		check(tb, err)
+		for _, part := range strings.Split(string(text), "-- name: ")[1:] {
+			name, body, _ := strings.Cut(part, " ")
+			_, body, _ = strings.Cut(body, "\n")
+			body, _, _ = strings.Cut(body, "\n--")
+			if statements[name] != "" {
+				tb.Errorf("%s is there twice", name)
+			}
+			statements[name] = body
+		}
+	}
+	return statements
+}
+
+// generated gives the constants and what follows them, up to the method, of db/ by name.
+func generated(tb testing.TB) map[string]string {
+	tb.Helper()
+	paths, err := filepath.Glob("db/*.sql.go")
+	check(tb, err)
+	statements := make(map[string]string)
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		check(tb, err)
+		for _, part := range strings.Split(string(text), "`-- name: ")[1:] {
+			name, body, _ := strings.Cut(part, " ")
+			body, _, _ = strings.Cut(body, "\nfunc ")
+			statements[name] = body
+		}
+	}
+	return statements
+}
+
+// inOrder says whether each $N appears first after all lower ones.
+func inOrder(text string) bool {
+	highest := 0
+	for _, match := range regexp.MustCompile(`\$(\d+)`).FindAllStringSubmatch(text, -1) {
+		n, err := strconv.Atoi(match[1])
+		if err != nil || n > highest+1 {
+			return false
+		}
+		highest = max(highest, n)
+	}
+	return true
+}
