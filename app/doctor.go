@@ -170,7 +170,7 @@ func (d *doctor) lookDevices(ctx context.Context) (string, string) {
 		default:
 			state = hopWarning
 			lines = append(lines, fmt.Sprintf("%s: offline, last seen %s", dev.GetName(),
-				dev.GetLastSeen().AsTime().Local().Format(time.DateTime))) //nolint:gosmopolitan // for the person at this terminal
+				dev.GetLastSeen().AsTime().Local().Format(time.DateTime)))
 		}
 	}
 	return state, strings.Join(lines, "; ")
@@ -191,11 +191,11 @@ func printHops(w io.Writer, hops []hop, asJSON bool) error {
 	if asJSON {
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
-		return enc.Encode(map[string]any{"hops": hops}) //nolint:wrapcheck // the output's own error
+		return enc.Encode(map[string]any{"hops": hops})
 	}
 	for _, h := range hops {
 		if _, err := fmt.Fprintf(w, "%-8s %-11s %s\n", h.State, h.Name, term.Visible(h.Detail)); err != nil {
-			return err //nolint:wrapcheck // the output's own error
+			return err
 		}
 	}
 	return nil

@@ -148,7 +148,7 @@ func ignoreTimeout(err error) error {
 
 // httpServer has the settings that held streams need: pings find a peer that is gone, windows keep one stream that is
 // not read from holding up the others, and no timeout ends a stream that is alive.
-func httpServer(handler http.Handler, streams context.Context, log *slog.Logger) *http.Server { //nolint:revive // the context is that of all requests
+func httpServer(handler http.Handler, streams context.Context, log *slog.Logger) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)

@@ -75,7 +75,6 @@ type Server struct {
 	dispatcher *dispatch.Dispatcher
 	edge       *rpc.Server
 	agent      agentPlane
-	ownerToken string
 }
 
 // NewServer opens the store and puts the server together. Nothing runs until Run.

@@ -18,7 +18,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 
-	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate" // its file is an import of the image
 	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
 )
 

@@ -225,7 +225,7 @@ func (d *Dispatcher) newLive(ctx context.Context, req Request, p *part, group st
 	if err != nil {
 		if fault.CodeOf(err) == fault.NotFound {
 			p.err = err
-			return nil, nil //nolint:nilnil // the part says why
+			return nil, nil
 		}
 		return nil, err
 	}

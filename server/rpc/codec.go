@@ -27,7 +27,7 @@ func (strictJSON) MarshalWrite(_ context.Context, dst io.Writer, msg any) error 
 		return fmt.Errorf("encode message: %w", err)
 	}
 	_, err = dst.Write(raw)
-	return err //nolint:wrapcheck // the transport wants its own error back
+	return err
 }
 
 // UnmarshalRead decodes a message.
@@ -38,10 +38,10 @@ func (strictJSON) UnmarshalRead(_ context.Context, src io.Reader, msg any) error
 	}
 	raw, err := io.ReadAll(src)
 	if err != nil {
-		return err //nolint:wrapcheck // the transport wants its own error back
+		return err
 	}
 	if len(raw) == 0 {
 		raw = []byte("{}")
 	}
-	return protojson.UnmarshalOptions{RecursionLimit: 64}.Unmarshal(raw, m) //nolint:wrapcheck // the text names field and position
+	return protojson.UnmarshalOptions{RecursionLimit: 64}.Unmarshal(raw, m)
 }

@@ -80,7 +80,7 @@ func (h *commandHandler) WatchEvents(
 	if err != nil {
 		return err
 	}
-	return h.cfg.Events.Watch(ctx, token.Workspace, req.GetDeviceId(), req.Cursor, //nolint:protogetter // absent differs from zero
+	return h.cfg.Events.Watch(ctx, token.Workspace, req.GetDeviceId(), req.Cursor,
 		func(e *controlv1.Event, reset bool) error {
 			if err := extendWrite(ctx); err != nil {
 				return err

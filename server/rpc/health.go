@@ -40,7 +40,7 @@ func healthSpec(method protoreflect.MethodDescriptor, stream connect.StreamType)
 func answerHealth(server *connect.Server, stream connect.ServerStream) error {
 	req := &healthpb.HealthCheckRequest{}
 	if err := stream.Receive(req); err != nil {
-		return err //nolint:wrapcheck // the transport's own error
+		return err
 	}
 	known := req.GetService() == ""
 	for spec := range server.Specs() {
@@ -51,5 +51,5 @@ func answerHealth(server *connect.Server, stream connect.ServerStream) error {
 	if !known {
 		return connect.Errorf(connect.CodeNotFound, "there is no service %q", req.GetService())
 	}
-	return stream.Send(&healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}) //nolint:wrapcheck // the transport's own error
+	return stream.Send(&healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING})
 }

@@ -81,7 +81,7 @@ type validStream struct{ connect.ServerStream }
 // Receive reads the next message and refuses one that breaks a rule.
 func (s validStream) Receive(msg any) error {
 	if err := s.ServerStream.Receive(msg); err != nil {
-		return err //nolint:wrapcheck // the transport's own error
+		return err
 	}
 	if m, ok := msg.(proto.Message); ok {
 		if err := protovalidate.Validate(m); err != nil {

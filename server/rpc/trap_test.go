@@ -198,6 +198,8 @@ func TestTrapMessagesAreBounded(t *testing.T) {
 }
 
 // G12: links that come and go leave nothing behind.
+//
+//nolint:paralleltest // it counts the goroutines of the whole process
 func TestTrapLinksLeaveNoGoroutines(t *testing.T) {
 	s := apptest.Start(t, app.Config{})
 	d := pair(t, s, "laptop")

@@ -88,7 +88,7 @@ func (s *Storage) Advance(rec dispatch.Record, to dispatch.State) {
 	s.later("a command's step", func(ctx context.Context, q *db.Queries) error {
 		n, err := q.AdvanceCommand(ctx, db.AdvanceCommandParams{ID: rec.ID, FromState: string(rec.State), ToState: string(to)})
 		if err != nil || n == 0 {
-			return err //nolint:wrapcheck // said in the log line
+			return err
 		}
 		rec.State = to
 		return commandEvent(ctx, q, rec, at, "", false)

@@ -211,7 +211,7 @@ func (s *Storage) Copies(ctx context.Context) ([]browser.Copy, error) {
 
 // Keep implements browser.Store.
 func (s *Storage) Keep(ctx context.Context, copies []browser.Copy) error {
-	return s.store.Write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) error { //nolint:wrapcheck // the caller says it
+	return s.store.Write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) error {
 		for _, c := range copies {
 			if err := q.UpsertBrowser(ctx, db.UpsertBrowserParams{
 				DeviceID: c.Device, AsOf: millis(c.AsOf), Body: c.Body,

@@ -84,7 +84,7 @@ func appendEvent(ctx context.Context, q *db.Queries, workspace string, at time.T
 func (s *Storage) later(what string, write func(context.Context, *db.Queries) error) {
 	s.store.WriteLater(write, func(err error) {
 		if err != nil {
-			s.log.Error("writing later failed", slog.String("what", what), slog.Any("error", err)) //nolint:sloglint // nobody's context
+			s.log.ErrorContext(context.Background(), "writing later failed", slog.String("what", what), slog.Any("error", err))
 			return
 		}
 		s.feed.Hint()
@@ -94,7 +94,7 @@ func (s *Storage) later(what string, write func(context.Context, *db.Queries) er
 // write writes now and wakes the watchers.
 func (s *Storage) write(ctx context.Context, level store.Level, write func(context.Context, *db.Queries) error) error {
 	if err := s.store.Write(ctx, level, write); err != nil {
-		return err //nolint:wrapcheck // the callers say what they were about
+		return err
 	}
 	s.feed.Hint()
 	return nil
