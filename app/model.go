@@ -8,7 +8,11 @@ import (
 	"throwbar.dev/throwbar/clients/cli"
 )
 
-const maxKeyFile = 64 << 10
+const (
+	maxKeyFile = 64 << 10
+
+	noModel = "no model is set: set THROWBAR_MODEL with THROWBAR_MODEL_BASE_URL (and THROWBAR_MODEL_KEY_FILE), or with OPENAI_API_KEY, and start the server again"
+)
 
 // ModelConfig says which model the agent talks to.
 type ModelConfig struct {
@@ -43,7 +47,7 @@ func modelFromEnv(env func(string) string) (ModelConfig, error) {
 	}
 	switch {
 	case m.Name == "" && m.BaseURL == "" && m.Key == "":
-		m.Hint = "no model is set: set THROWBAR_MODEL with THROWBAR_MODEL_BASE_URL (and THROWBAR_MODEL_KEY_FILE), or with OPENAI_API_KEY, and start the server again"
+		m.Hint = noModel
 	case m.Name == "":
 		m.Hint = "no model is set: set THROWBAR_MODEL to the model's name and start the server again"
 	case m.BaseURL == "" && m.Key == "":

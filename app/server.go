@@ -18,6 +18,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
+	"throwbar.dev/throwbar/agent"
 	"throwbar.dev/throwbar/catalog"
 	"throwbar.dev/throwbar/gen"
 	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
@@ -74,7 +75,7 @@ type Server struct {
 	hub        *link.Hub
 	dispatcher *dispatch.Dispatcher
 	edge       *rpc.Server
-	agent      agentPlane
+	agent      *agent.Agent
 }
 
 // NewServer opens the store and puts the server together. Nothing runs until Run.
@@ -155,7 +156,7 @@ func (s *Server) runParts(ctx context.Context, ready func() error) error {
 	parts, partCtx := errgroup.WithContext(ctx)
 	parts.Go(func() error { return s.dispatcher.Run(partCtx) })
 	parts.Go(func() error { return s.state.Run(partCtx) })
-	parts.Go(func() error { return s.runAgent(partCtx) })
+	parts.Go(func() error { return s.agent.Run(partCtx) })
 	if ready != nil {
 		if err := ready(); err != nil {
 			return errors.Join(err, s.stop(parts))

@@ -15,9 +15,12 @@ bold=$(tput bold 2>/dev/null || true) plain=$(tput sgr0 2>/dev/null || true)
 say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 # show COMMAND…: prints a command as a person would type it, and runs it.
 show() {
-	local typed
-	typed=$(printf ' %q' "$@")
-	printf '\n$ throwbar%s\n' "${typed:0:200}"
+	local typed= arg
+	for arg in "$@"; do
+		case $arg in *" "*) typed+=" \"$arg\"" ;; *) typed+=" $arg" ;; esac
+	done
+	if [ ${#typed} -gt 160 ]; then typed=${typed:0:150}…; fi
+	printf '\n$ throwbar%s\n' "$typed"
 	"$throwbar" "$@"
 }
 die() { echo "demo: $*" >&2; exit 1; }

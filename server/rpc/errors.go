@@ -73,6 +73,4 @@ func toConnect(ctx context.Context, log *slog.Logger, procedure string, err erro
 }
 
 // invalid is the error of a message that breaks a rule.
-func invalid(err error) error {
-	return connect.NewError(connect.CodeInvalidArgument, err.Error())
-}
+func invalid(err error) error { return fault.New(fault.Invalid, "%v", err) }

@@ -55,6 +55,7 @@ type Config struct {
 type Server struct {
 	cfg     Config
 	connect *connect.Server
+	inside  *connect.Server // the same handlers for callers in this process; see Query
 }
 
 // New registers the server's own services.
@@ -62,13 +63,16 @@ func New(cfg Config) *Server {
 	s := &Server{
 		cfg:     cfg,
 		connect: connect.NewServer(tell(cfg.Log), guard(cfg.Log), admit(cfg.Tokens), validate),
+		inside:  connect.NewServer(guard(cfg.Log), validate),
 	}
-	devicev1connect.RegisterDeviceServiceHandler(s.connect, &deviceHandler{cfg: cfg})
-	controlv1connect.RegisterDevicesServiceHandler(s.connect, &devicesHandler{cfg: cfg})
-	controlv1connect.RegisterTokenServiceHandler(s.connect, &tokenHandler{tokens: cfg.Tokens})
-	controlv1connect.RegisterCommandServiceHandler(s.connect, &commandHandler{cfg: cfg})
-	controlv1connect.RegisterCatalogueServiceHandler(s.connect, &catalogueHandler{cfg: cfg})
-	controlv1connect.RegisterBrowserServiceHandler(s.connect, &browserHandler{cfg: cfg})
+	for _, server := range []*connect.Server{s.connect, s.inside} {
+		devicev1connect.RegisterDeviceServiceHandler(server, &deviceHandler{cfg: cfg})
+		controlv1connect.RegisterDevicesServiceHandler(server, &devicesHandler{cfg: cfg})
+		controlv1connect.RegisterTokenServiceHandler(server, &tokenHandler{tokens: cfg.Tokens})
+		controlv1connect.RegisterCommandServiceHandler(server, &commandHandler{cfg: cfg})
+		controlv1connect.RegisterCatalogueServiceHandler(server, &catalogueHandler{cfg: cfg})
+		controlv1connect.RegisterBrowserServiceHandler(server, &browserHandler{cfg: cfg})
+	}
 	registerHealth(s.connect)
 	grpcreflect.Register(s.connect)
 	return s

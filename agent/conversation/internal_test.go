@@ -1,0 +1,147 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
+)
+
+func TestHandlesAreTheShortestThatFit(t *testing.T) {
+	t.Parallel()
+	ids := []string{
+		"11111111-0000-4000-8000-000000000000", "1111222f-0000-4000-8000-000000000000", "11112230-0000-4000-8000-000000000000",
+		"abcd1234-0000-4000-8000-000000000000", "abcd1234-1000-4000-8000-000000000000", "ffff0000-0000-4000-8000-000000000000",
+	}
+	short := handles(ids)
+	for id, want := range map[string]string{
+		ids[0]: "11111", ids[1]: "1111222", ids[2]: "1111223", ids[3]: "abcd1234-0", ids[4]: "abcd1234-1", ids[5]: "ffff",
+	} {
+		if short[id] != want {
+			t.Errorf("%s: %q, want %q", id, short[id], want)
+		}
+	}
+	if got := handles(ids[3:4])[ids[3]]; got != "abcd" {
+		t.Errorf("alone: %q", got)
+	}
+	if got := handles([]string{"abcd", "abcd"})["abcd"]; got != "abcd" {
+		t.Errorf("equal ids: %q", got)
+	}
+}
+
+// rows is a store of conversations only.
+type rows struct {
+	Store
+	all []Conversation
+}
+
+func (r rows) Find(_ context.Context, workspace, prefix string) ([]Conversation, error) {
+	var found []Conversation
+	for _, c := range r.all {
+		if c.Workspace == workspace && c.Open && strings.HasPrefix(c.ID, prefix) {
+			found = append(found, c)
+		}
+	}
+	return found, nil
+}
+
+func TestResolutionIsOneNoneOrSeveral(t *testing.T) {
+	t.Parallel()
+	at := func(n int64) time.Time { return time.Unix(n, 0) }
+	b := New(Config{Store: rows{all: []Conversation{
+		{ID: "abcd1111-0000", Workspace: "w", Open: true, Title: "old", UpdatedAt: at(1)},
+		{ID: "abcd2222-0000", Workspace: "w", Open: true, Title: "new", UpdatedAt: at(2)},
+		{ID: "abcd3333-0000", Workspace: "w", UpdatedAt: at(3)}, // archived
+		{ID: "ef012345-0000", Workspace: "w", Open: true},
+		{ID: "ef012345-0000-1", Workspace: "other", Open: true},
+	}}})
+	for ref, want := range map[string][]string{
+		"abcd1": {"abcd1111-0000"}, "ABCD2": {"abcd2222-0000"}, "ef01": {"ef012345-0000"}, "ef012345-0000": {"ef012345-0000"},
+		"abcd": {"abcd2222-0000", "abcd1111-0000"}, "abcd3": nil, "abc": nil, "ab%d": nil, "": nil, "zzzz": nil, "a_b_c_d_1": {"abcd1111-0000"},
+	} {
+		found, err := b.Resolve(t.Context(), "w", ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		if found.One != nil {
+			got = append(got, found.One.ID)
+		}
+		for _, c := range found.Several {
+			got = append(got, c.ID)
+		}
+		if !slices.Equal(got, want) || len(want) == 1 && found.One == nil {
+			t.Errorf("%q: %q, want %q", ref, got, want)
+		}
+	}
+	_, err := b.named(t.Context(), "w", "abcd")
+	var known *Error
+	if !errors.As(err, &known) || known.Code != Ambiguous || known.Message != `"abcd" fits 2 conversations: abcd2 (new), abcd1 (old)` {
+		t.Errorf("ambiguous: %v", err)
+	}
+}
+
+func TestTitlesAreOneShortLine(t *testing.T) {
+	t.Parallel()
+	for message, want := range map[string]string{
+		"hello": "hello", "  two\nlines": "two", "a\tb\u202ec\x00d": "a b c d",
+		strings.Repeat("word ", 20): "word word word word word word word word word word word word…",
+		strings.Repeat("é", 70):     strings.Repeat("é", 60) + "…",
+		"\u200b":                    "",
+	} {
+		if got := title(message); got != want {
+			t.Errorf("%q: %q, want %q", message, got, want)
+		}
+	}
+}
+
+func piece(text string) *agentv1.Event {
+	return &agentv1.Event{Kind: &agentv1.Event_TextDelta{TextDelta: &agentv1.TextDelta{Text: text}}}
+}
+
+func TestAFeedJoinsPiecesThatWait(t *testing.T) {
+	t.Parallel()
+	f := newFeed()
+	first := piece("a")
+	f.push(first, piece("b"))
+	f.push(&agentv1.Event{Sequence: 1}, piece("c"))
+	f.push(piece("d"))
+	f.end()
+	var got []string
+	for {
+		event, err := f.Next(t.Context())
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, event.GetTextDelta().GetText())
+	}
+	if !slices.Equal(got, []string{"ab", "", "cd"}) || first.GetTextDelta().GetText() != "a" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestAFeedThatNobodyReadsEnds(t *testing.T) {
+	t.Parallel()
+	f := newFeed()
+	for range maxPending + 1 {
+		f.push(&agentv1.Event{Sequence: 1})
+	}
+	_, err := f.Next(t.Context())
+	var known *Error
+	if !errors.As(err, &known) || known.Code != Slow {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := newFeed().Next(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}

@@ -1,0 +1,245 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"unicode/utf8"
+)
+
+// read reads body as a client does whose history holds the call id call_0. It fails the test if the pieces given to
+// the sink are not the turn.
+func read(tb testing.TB, body io.Reader, media string) (Turn, error) {
+	tb.Helper()
+	var text, reasoning strings.Builder
+	fresh := 0
+	reader := answer{
+		sink: Sink{
+			OnText:      func(s string) { text.WriteString(s) },
+			OnReasoning: func(s string) { reasoning.WriteString(s) },
+		},
+		taken: map[string]bool{"call_0": true},
+		fresh: func() string { fresh++; return fmt.Sprint("fresh", fresh) },
+	}
+	turn, err := reader.read(body, media)
+	if text.String() != turn.Text || reasoning.String() != turn.Reasoning {
+		tb.Errorf("sink got %q, %q; turn has %q, %q", text.String(), reasoning.String(), turn.Text, turn.Reasoning)
+	}
+	if turn.CutOff != (err != nil) {
+		tb.Errorf("cut off is %v with error %v", turn.CutOff, err)
+	}
+	return turn, err
+}
+
+func (f fixture) contentType() string {
+	switch f.media {
+	case "":
+		return "text/event-stream; charset=utf-8"
+	case "-":
+		return ""
+	}
+	return f.media
+}
+
+func (f fixture) check(tb testing.TB, turn Turn, err error) {
+	tb.Helper()
+	if !reflect.DeepEqual(turn, f.want) {
+		tb.Errorf("turn:\n got %+v\nwant %+v", turn, f.want)
+	}
+	switch {
+	case f.err == "" && err != nil:
+		tb.Errorf("error %v", err)
+	case f.err != "" && (err == nil || !strings.Contains(err.Error(), f.err)):
+		tb.Errorf("error %v, want one with %q", err, f.err)
+	}
+}
+
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	for _, f := range fixtures() {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			turn, err := read(t, strings.NewReader(f.body), f.contentType())
+			f.check(t, turn, err)
+		})
+	}
+}
+
+// TestAnswerAnySplit reads every fixture byte by byte and in random pieces.
+func TestAnswerAnySplit(t *testing.T) {
+	t.Parallel()
+	for i, f := range fixtures() {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			turn, err := read(t, iotest.OneByteReader(strings.NewReader(f.body)), f.contentType())
+			f.check(t, turn, err)
+			turn, err = read(t, iotest.DataErrReader(strings.NewReader(f.body)), f.contentType())
+			f.check(t, turn, err)
+			for seed := range 20 {
+				pieces := &pieceReader{rest: f.body, rand: rand.New(rand.NewPCG(uint64(i), uint64(seed)))}
+				turn, err = read(t, pieces, f.contentType())
+				f.check(t, turn, err)
+			}
+		})
+	}
+}
+
+type pieceReader struct {
+	rest string
+	rand *rand.Rand
+}
+
+func (r *pieceReader) Read(p []byte) (int, error) {
+	if r.rest == "" {
+		return 0, io.EOF
+	}
+	n := copy(p, r.rest[:1+r.rand.IntN(min(len(r.rest), 40))])
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// TestAnswerReset breaks the connection of every complete fixture at every byte: whatever is cut off, no call is run
+// that the whole answer does not have, and the text is a beginning of the whole text.
+func TestAnswerReset(t *testing.T) {
+	t.Parallel()
+	reset := errors.New("connection reset by peer")
+	for _, f := range fixtures() {
+		if f.err != "" || len(f.body) > 2000 {
+			continue
+		}
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			for n := range f.body {
+				turn, err := read(t, io.MultiReader(strings.NewReader(f.body[:n]), iotest.ErrReader(reset)), f.contentType())
+				if err != nil && !errors.Is(err, ErrCutOff) {
+					t.Fatalf("cut at %d: error %v", n, err)
+				}
+				if err != nil && (len(turn.Calls) > 0 || !strings.HasPrefix(f.want.Text, strings.TrimSuffix(turn.Text, "\uFFFD"))) {
+					t.Fatalf("cut at %d: %+v", n, turn)
+				}
+				if err == nil && (!reflect.DeepEqual(turn.Calls, f.want.Calls) || turn.Text != f.want.Text) {
+					t.Fatalf("cut at %d and believed: %+v", n, turn)
+				}
+			}
+		})
+	}
+}
+
+func TestAnswerResetIsVisible(t *testing.T) {
+	t.Parallel()
+	reset := errors.New("connection reset by peer")
+	turn, err := read(t, io.MultiReader(strings.NewReader(sse(say("Hello"))), iotest.ErrReader(reset)), "text/event-stream")
+	if !errors.Is(err, ErrCutOff) || !errors.Is(err, reset) || turn.Text != "Hello" {
+		t.Fatalf("got %+v, %v", turn, err)
+	}
+}
+
+func TestAnswerBounds(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", maxLine)
+	many := make([]string, maxCalls+1)
+	for i := range many {
+		many[i] = calls(fmt.Sprintf(`"index":%d,"id":"c%d",%s`, i, i, fn("f", "{}")))
+	}
+	for _, tt := range []struct {
+		name, media, body, err string
+		text                   int
+	}{
+		{name: "line", body: sse(say("ok"), say(long)), err: "8 MiB", text: 2},
+		{name: "line that never ends", body: "data: " + long + long, err: "8 MiB"},
+		{name: "event", body: sse(say("ok")) + strings.Repeat("data: "+long[:maxLine/4]+"\n", 5), err: "8 MiB", text: 2},
+		{name: "document", media: jsonType, body: `{"choices":[{"message":{"content":"` + long + `"}}]}`, err: "8 MiB"},
+		{name: "turn", body: strings.Repeat(sse(say(long[:maxLine-1000])), 3), err: "too long", text: 3 * (maxLine - 1000)},
+		{name: "calls", body: sse(many...), err: "too many tool calls"},
+		{name: "line within bounds", body: sse(say(long[:maxLine-1000]), end("stop")), text: maxLine - 1000},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			turn, err := read(t, strings.NewReader(tt.body), tt.media)
+			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
+				t.Errorf("error %v, want %q", err, tt.err)
+			}
+			if len(turn.Text) != tt.text || len(turn.Calls) > 0 {
+				t.Errorf("%d bytes of text, %d calls", len(turn.Text), len(turn.Calls))
+			}
+		})
+	}
+}
+
+func TestSnapshotsCostNoMemory(t *testing.T) {
+	t.Parallel()
+	var args argText
+	whole := `{"x":"` + strings.Repeat("y", 50_000)
+	for n := 10; n < len(whole); n += 10 {
+		args.add(whole[:n])
+		if held := cap(args.pieces.text); n > 1000 && held > 0 {
+			t.Fatalf("holds %d bytes of pieces after %d", held, n)
+		}
+	}
+	args.add(whole + `"}`)
+	if args.text() != whole+`"}` {
+		t.Error("lost the arguments")
+	}
+}
+
+// TestNoProxyFromEnvironment looks at the transport, because a proxy of the environment is not used for loopback
+// servers in any case.
+func TestNoProxyFromEnvironment(t *testing.T) {
+	t.Parallel()
+	if transport, ok := plainTransport().(*http.Transport); !ok || transport.Proxy != nil {
+		t.Errorf("transport %+v", transport)
+	}
+}
+
+func BenchmarkAnswer(b *testing.B) {
+	chunks := make([]string, 1000)
+	for i := range chunks {
+		chunks[i] = say("word ")
+	}
+	body := sse(append(chunks, end("stop"), usage(1, 1000))...) + done
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		if _, err := (answer{}).read(strings.NewReader(body), "text/event-stream"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func FuzzStream(f *testing.F) {
+	for _, fx := range fixtures() {
+		f.Add([]byte(fx.body), fx.contentType())
+	}
+	f.Fuzz(func(t *testing.T, body []byte, media string) {
+		turn, err := read(t, strings.NewReader(string(body)), media)
+		size := len(turn.Text) + len(turn.Reasoning)
+		for _, call := range append(turn.Calls, turn.Open...) {
+			size += len(call.Arguments)
+			for _, s := range []string{call.ID, call.Name, call.Arguments, string(call.Extra)} {
+				if !isClean(s) {
+					t.Errorf("call has unclean text %q", s)
+				}
+			}
+			if call.ID == "" {
+				t.Error("call without id")
+			}
+		}
+		if !isClean(turn.Text) || !isClean(turn.Reasoning) || !isClean(turn.Finish) {
+			t.Errorf("unclean text in %+v", turn)
+		}
+		if err != nil && !utf8.ValidString(err.Error()) {
+			t.Errorf("error text %q", err)
+		}
+		if size > 3*len(body)+2*len("{}")*len(turn.Calls)+100 {
+			t.Errorf("%d bytes out of %d", size, len(body))
+		}
+		if fault := Lint(Repair([]Message{{Role: RoleUser, Text: "go"}, turn.Message()})); fault != nil {
+			t.Error(fault)
+		}
+	})
+}

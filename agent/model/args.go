@@ -1,0 +1,181 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// argText collects the arguments of a call from their pieces. Most providers send pieces of one text; some send the
+// whole text so far each time, some repeat the whole at the end, some send {} first and the real thing after it.
+//
+// Pieces and growing snapshots cannot always be told apart while they arrive ({"a": then {"a":1}} is a nested object
+// or a longer snapshot), so both readings are kept until the end, where only one of them is JSON.
+type argText struct {
+	pieces object // all pieces joined
+	// grown is the reading as snapshots, kept from the first piece that looks like one; snapshots counts those.
+	grown     *object
+	snapshots int
+}
+
+// certainSnapshots is the number of growing snapshots in a row after which the other reading is dropped, so that they
+// cost no memory: that many nested objects, cut exactly so, do not happen.
+const certainSnapshots = 3
+
+// add takes the next piece.
+func (a *argText) add(piece string) {
+	if a.grown == nil && a.pieces.extendedBy(piece) {
+		grown := a.pieces
+		grown.text = bytes.Clone(grown.text)
+		a.grown = &grown
+	}
+	if a.grown != nil {
+		addition := piece
+		if a.grown.extendedBy(piece) {
+			addition = piece[len(a.grown.text):]
+			a.snapshots++
+		} else if a.snapshots < certainSnapshots {
+			a.snapshots = 0
+		}
+		a.grown.add(addition)
+	}
+	if a.snapshots >= certainSnapshots {
+		a.pieces = object{}
+		return
+	}
+	a.pieces.add(piece)
+}
+
+// replace takes a whole value that the provider sent as JSON instead of text.
+func (a *argText) replace(value string) {
+	*a = argText{}
+	a.pieces.add(value)
+}
+
+// empty reports whether nothing but space has arrived.
+func (a *argText) empty() bool { return a.grown == nil && !a.pieces.begun }
+
+// done reports whether a whole object has arrived.
+func (a *argText) done() bool {
+	return a.pieces.done || a.grown != nil && a.grown.done
+}
+
+// size is the number of bytes held.
+func (a *argText) size() int {
+	n := len(a.pieces.text)
+	if a.grown != nil {
+		n += len(a.grown.text)
+	}
+	return n
+}
+
+// text returns the arguments as far as they arrived.
+func (a *argText) text() string {
+	if a.empty() {
+		return "{}"
+	}
+	readings := []string{a.pieces.String()}
+	if a.grown != nil {
+		readings = append(readings, a.grown.String())
+	}
+	for _, reading := range readings {
+		if isObject(reading) {
+			return reading
+		}
+	}
+	// Some models write the object as a string that contains it.
+	var inner string
+	if json.Unmarshal([]byte(readings[0]), &inner) == nil && isObject(inner) {
+		return clean(inner)
+	}
+	if a.snapshots >= certainSnapshots {
+		return readings[1]
+	}
+	if readings[0] == "null" {
+		return "{}"
+	}
+	return readings[0]
+}
+
+// equals reports whether text is the same JSON as what has arrived.
+func (a *argText) equals(text string) bool { return sameJSON(a.text(), text) }
+
+// object follows a JSON object byte by byte to the place where it ends, without judging its inside.
+type object struct {
+	text     []byte
+	depth    int
+	begun    bool // something other than space was seen
+	done     bool // the brace that opened first was closed
+	inString bool
+	escape   bool
+}
+
+func (o *object) String() string { return string(o.text) }
+
+func (o *object) reset() { *o = object{text: o.text[:0]} }
+
+// extendedBy reports whether piece is everything so far and more, while the object is still open.
+func (o *object) extendedBy(piece string) bool {
+	return o.begun && !o.done && len(piece) > len(o.text) && piece[:len(o.text)] == string(o.text)
+}
+
+// add appends piece. After the end of the object a piece that opens another one starts anew (a repeat, or the real
+// arguments after an empty placeholder), and any other piece is noise.
+func (o *object) add(piece string) {
+	if o.done {
+		piece = strings.TrimLeft(piece, jsonSpace)
+		if !strings.HasPrefix(piece, "{") {
+			return
+		}
+		o.reset()
+	}
+	for i := range len(piece) {
+		if o.done {
+			if rest := piece[i:]; strings.Contains(rest, "{") {
+				o.text = append(o.text, rest...) // two objects in one piece: not ours to choose from
+			}
+			return
+		}
+		o.text = append(o.text, piece[i])
+		o.follow(piece[i])
+	}
+}
+
+func (o *object) follow(b byte) {
+	switch {
+	case o.escape:
+		o.escape = false
+	case o.inString:
+		o.escape = b == '\\'
+		o.inString = b != '"'
+	case b == '"':
+		o.begun, o.inString = true, true
+	case b == '{':
+		o.begun = true
+		o.depth++
+	case b == '}':
+		o.begun = true
+		o.depth--
+		o.done = o.depth == 0
+	case strings.IndexByte(jsonSpace, b) < 0:
+		o.begun = true
+	}
+}
+
+// jsonSpace is what JSON calls white space.
+const jsonSpace = " \t\r\n"
+
+// isObject reports whether text is one JSON object.
+func isObject(text string) bool {
+	trimmed := strings.TrimLeft(text, jsonSpace)
+	return strings.HasPrefix(trimmed, "{") && json.Valid([]byte(text))
+}
+
+// sameJSON reports whether a and b are the same JSON but for space.
+func sameJSON(a, b string) bool {
+	var left, right bytes.Buffer
+	if json.Compact(&left, []byte(a)) != nil || json.Compact(&right, []byte(b)) != nil {
+		return strings.TrimSpace(a) == strings.TrimSpace(b)
+	}
+	return bytes.Equal(left.Bytes(), right.Bytes())
+}

@@ -1,0 +1,218 @@
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// The request as it goes over the wire. It is written by hand because the library's types would send calls without a
+// type as empty objects, and nothing of fields they do not know.
+type (
+	wireRequest struct {
+		Model               string           `json:"model"`
+		Messages            []map[string]any `json:"messages"`
+		Tools               []wireTool       `json:"tools,omitempty"`
+		ToolChoice          any              `json:"tool_choice,omitempty"`
+		ParallelToolCalls   *bool            `json:"parallel_tool_calls,omitempty"`
+		Stream              bool             `json:"stream"`
+		StreamOptions       *wireStream      `json:"stream_options,omitempty"`
+		MaxTokens           int              `json:"max_tokens,omitempty"`
+		MaxCompletionTokens int              `json:"max_completion_tokens,omitempty"`
+		Temperature         *float64         `json:"temperature,omitempty"`
+		ReasoningEffort     string           `json:"reasoning_effort,omitempty"`
+	}
+	wireStream struct {
+		IncludeUsage bool `json:"include_usage"`
+	}
+	wireTool struct {
+		Type     string       `json:"type"`
+		Function wireFunction `json:"function"`
+	}
+	wireFunction struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		Parameters  json.RawMessage `json:"parameters"`
+		Strict      bool            `json:"strict,omitempty"`
+	}
+)
+
+// encode returns the body of a request whose history is repaired.
+func (c *Client) encode(request Request) ([]byte, error) {
+	out := wireRequest{
+		Model:       request.Model,
+		Stream:      true,
+		Temperature: request.Temperature,
+	}
+	if out.Model == "" {
+		out.Model = c.model
+	}
+	if out.Model == "" {
+		return nil, errors.New("no model is named")
+	}
+	if len(request.Messages) == 0 || !asks(request.Messages[len(request.Messages)-1]) {
+		return nil, ErrNothingToAnswer
+	}
+	if c.switches.StreamOptions != Off {
+		out.StreamOptions = &wireStream{IncludeUsage: true}
+	}
+	if slices.Contains([]string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}, request.Effort) {
+		out.ReasoningEffort = request.Effort
+	}
+	if c.switches.MaxTokensField == "max_completion_tokens" {
+		out.MaxCompletionTokens = max(request.MaxTokens, 0)
+	} else {
+		out.MaxTokens = max(request.MaxTokens, 0)
+	}
+	for _, message := range request.Messages {
+		encoded, err := c.message(message)
+		if err != nil {
+			return nil, err
+		}
+		out.Messages = append(out.Messages, encoded)
+	}
+	if err := c.tools(&out, request); err != nil {
+		return nil, err
+	}
+	return marshal(out)
+}
+
+// asks reports whether a model can answer to the message.
+func asks(last Message) bool { return last.Role == RoleUser || last.Role == RoleTool }
+
+// tools adds the tools and what may only be sent with them.
+func (c *Client) tools(out *wireRequest, request Request) error {
+	for _, tool := range request.Tools {
+		parameters := tool.Parameters
+		if len(parameters) == 0 {
+			parameters = json.RawMessage(`{"type":"object","properties":{}}`)
+		}
+		if !json.Valid(parameters) {
+			return fmt.Errorf("the parameters of tool %q are not JSON", tool.Name)
+		}
+		out.Tools = append(out.Tools, wireTool{Type: "function", Function: wireFunction{
+			Name: tool.Name, Description: clean(tool.Description), Parameters: parameters, Strict: tool.Strict,
+		}})
+	}
+	if len(out.Tools) == 0 {
+		return nil
+	}
+	switch request.ToolChoice {
+	case "":
+	case "auto", "none", "required":
+		out.ToolChoice = request.ToolChoice
+	default:
+		out.ToolChoice = map[string]any{"type": "function", "function": map[string]string{"name": request.ToolChoice}}
+	}
+	if c.switches.ParallelToolCalls != Default {
+		allowed := c.switches.ParallelToolCalls == On
+		out.ParallelToolCalls = &allowed
+	}
+	return nil
+}
+
+// message returns the wire form of a message.
+func (c *Client) message(m Message) (map[string]any, error) {
+	out := map[string]any{"role": string(m.Role), "content": c.content(m)}
+	switch m.Role {
+	case RoleSystem:
+		if c.switches.DeveloperRole {
+			out["role"] = "developer"
+		}
+	case RoleTool:
+		out["tool_call_id"] = m.CallID
+	case RoleAssistant:
+		if c.echoes(m) {
+			out[c.reasoningField()] = m.Reasoning
+		}
+		var calls []fields
+		for _, call := range m.Calls {
+			encoded, err := wireCall(call)
+			if err != nil {
+				return nil, err
+			}
+			calls = append(calls, encoded)
+		}
+		if len(calls) > 0 {
+			out["tool_calls"] = calls
+			if m.Text == "" {
+				out["content"] = nil
+			}
+		}
+	}
+	return out, nil
+}
+
+func (c *Client) echoes(m Message) bool {
+	if m.Reasoning == "" {
+		return false
+	}
+	return c.switches.ReasoningEcho == EchoAlways || c.switches.ReasoningEcho == EchoToolTurns && len(m.Calls) > 0
+}
+
+func (c *Client) reasoningField() string {
+	if c.switches.ReasoningField == "" {
+		return "reasoning_content"
+	}
+	return c.switches.ReasoningField
+}
+
+// content returns the text of a message, or its parts if it has images.
+func (c *Client) content(m Message) any {
+	if len(m.Images) == 0 {
+		return m.Text
+	}
+	if c.switches.NoImages {
+		if m.Text == "" {
+			return imageRemark
+		}
+		return m.Text + "\n" + imageRemark
+	}
+	var parts []map[string]any
+	if m.Text != "" {
+		parts = append(parts, map[string]any{"type": "text", "text": m.Text})
+	}
+	for _, image := range m.Images {
+		parts = append(parts, map[string]any{"type": "image_url", "image_url": map[string]string{"url": image}})
+	}
+	return parts
+}
+
+// imageRemark stands for images that the model cannot see.
+const imageRemark = "(an image was here, which this model cannot see)"
+
+// wireCall returns the wire form of a call, with the fields of its provider as they came.
+func wireCall(call Call) (fields, error) {
+	out := fields{}
+	if len(call.Extra) > 0 {
+		if err := json.Unmarshal(call.Extra, &out); err != nil {
+			return nil, fmt.Errorf("read extra fields of call %q: %w", call.ID, err)
+		}
+	}
+	function := out.object("function")
+	if function == nil {
+		function = fields{}
+	}
+	for name, member := range map[string]struct {
+		of    fields
+		value any
+	}{
+		"id":        {out, call.ID},
+		"type":      {out, "function"},
+		"name":      {function, call.Name},
+		"arguments": {function, call.Arguments},
+	} {
+		raw, err := marshal(member.value)
+		if err != nil {
+			return nil, err
+		}
+		member.of[name] = raw
+	}
+	raw, err := marshal(function)
+	if err != nil {
+		return nil, err
+	}
+	out["function"] = raw
+	return out, nil
+}

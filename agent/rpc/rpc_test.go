@@ -1,0 +1,62 @@
+package rpc
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect/v2"
+	"google.golang.org/protobuf/proto"
+
+	"throwbar.dev/throwbar/agent/conversation"
+	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
+)
+
+func TestEveryErrorHasItsCode(t *testing.T) {
+	t.Parallel()
+	for c := conversation.NotFound; c <= conversation.Slow; c++ {
+		err := coded(&conversation.Error{Code: c, Message: "why"})
+		if got := connect.CodeOf(err); got == connect.CodeInternal || got == connect.CodeUnknown {
+			t.Errorf("code %d becomes %v", c, got)
+		}
+	}
+	if err := errors.New("x"); !errors.Is(coded(err), err) {
+		t.Error("an error of the inside was changed")
+	}
+}
+
+func TestTokensLeadBackToTheirPlace(t *testing.T) {
+	t.Parallel()
+	at := time.UnixMilli(1_700_000_000_123)
+	rows := []conversation.Row{
+		{Conversation: conversation.Conversation{ID: "a", UpdatedAt: at, CreatedAt: at, Title: "t"}, Handle: "h", Running: true},
+		{Conversation: conversation.Conversation{ID: "b", UpdatedAt: at}},
+	}
+	page := conversationsPage(rows, 1)
+	got, err := place(page.GetNextPageToken())
+	if err != nil || got.ID != "a" || !got.UpdatedAt.Equal(at) || len(page.GetConversations()) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	c := page.GetConversations()[0]
+	if c.GetConversationId() != "a" || c.GetHandle() != "h" || !c.GetRunning() || c.GetTitle() != "t" || !c.GetCreatedAt().AsTime().Equal(at) {
+		t.Errorf("%v", c)
+	}
+	if last := conversationsPage(rows, 2); last.GetNextPageToken() != "" || len(last.GetConversations()) != 2 {
+		t.Errorf("%v", last)
+	}
+	events := eventsPage([]*agentv1.Event{{Sequence: 7}, {Sequence: 8}}, 1)
+	if n, err := number(events.GetNextPageToken()); err != nil || n != 7 || len(events.GetEvents()) != 1 {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+func TestARequestKeepsAllItSays(t *testing.T) {
+	t.Parallel()
+	got := chatRequest("w", &agentv1.ChatRequest{ConversationId: proto.String("abcd"), Message: "m", Detached: true})
+	if want := (conversation.Request{Workspace: "w", Conversation: "abcd", Message: "m", Detached: true}); got != want {
+		t.Errorf("%+v", got)
+	}
+	if pageSize(0) != 100 || pageSize(7) != 7 || pageSize(5000) != 1000 {
+		t.Error("page sizes")
+	}
+}

@@ -1,0 +1,132 @@
+package storage_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"throwbar.dev/throwbar/agent/conversation"
+	"throwbar.dev/throwbar/agent/model"
+	"throwbar.dev/throwbar/agent/storage"
+	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
+	"throwbar.dev/throwbar/store"
+)
+
+func open(t *testing.T) *storage.Storage {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-ended, s.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return storage.New(s)
+}
+
+func at(n int64) time.Time { return time.UnixMilli(n).UTC() }
+
+func TestWhatIsAppendedIsReadBack(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	c := conversation.Conversation{ID: "abcd-1", Workspace: "w", Title: "x", Open: true, CreatedAt: at(1), UpdatedAt: at(1)}
+	messages := []model.Message{
+		{Role: model.RoleUser, Text: "a\x00\u202e", Images: []string{"data:x"}},
+		{Role: model.RoleAssistant, Reasoning: "r", Calls: []model.Call{{ID: "1", Name: "n", Arguments: `{"a`, Extra: json.RawMessage(`{"s":1}`)}}},
+		{Role: model.RoleTool, CallID: "1", Text: "{}"},
+	}
+	event := func(n uint64) *agentv1.Event {
+		return &agentv1.Event{Sequence: n, Time: timestamppb.New(at(5)), TurnId: "t", ConversationId: c.ID,
+			Kind: &agentv1.Event_Notice{Notice: &agentv1.Notice{Code: fmt.Sprint(n)}}}
+	}
+	append1 := conversation.Change{Conversation: c, New: true, Durable: true, Messages: messages[:1], Events: []*agentv1.Event{event(1)}}
+	if err := s.Append(t.Context(), append1); err != nil {
+		t.Fatal(err)
+	}
+	if _, last, err := s.Conversation(t.Context(), "w", c.ID); err != nil || last.GetSequence() != 1 {
+		t.Errorf("last: %v, %v", last, err)
+	}
+	c.UpdatedAt = at(9)
+	append2 := conversation.Change{Conversation: c, Messages: messages[1:], Events: []*agentv1.Event{event(2), event(3)}}
+	if err := s.Append(t.Context(), append2); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Append(t.Context(), append2); err == nil {
+		t.Error("the same numbers went in twice")
+	}
+	got, last, err := s.Conversation(t.Context(), "w", c.ID)
+	if err != nil || got != c || !proto.Equal(last, event(3)) {
+		t.Errorf("%+v, %v, %v", got, last, err)
+	}
+	history, err := s.Messages(t.Context(), c.ID)
+	if err != nil || !reflect.DeepEqual(history, messages) {
+		t.Errorf("history: %+v, %v", history, err)
+	}
+	events, err := s.Events(t.Context(), c.ID, 1, 1)
+	if err != nil || len(events) != 1 || !proto.Equal(events[0], event(2)) {
+		t.Errorf("events: %v, %v", events, err)
+	}
+	if _, _, err := s.Conversation(t.Context(), "other", c.ID); !errors.Is(err, conversation.ErrNoRow) {
+		t.Errorf("another workspace: %v", err)
+	}
+	if err := s.Append(t.Context(), conversation.Change{Conversation: conversation.Conversation{ID: "no", Workspace: "w", UpdatedAt: at(1)}}); !errors.Is(err, conversation.ErrNoRow) {
+		t.Errorf("no conversation: %v", err)
+	}
+}
+
+func TestConversationsAreListedAndFound(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for i := range 1005 {
+		c := conversation.Conversation{
+			ID: fmt.Sprintf("%08x-0", i*7919), Workspace: "w", Open: i != 3, CreatedAt: at(1), UpdatedAt: at(int64(1 + i/2)),
+		}
+		if err := s.Append(t.Context(), conversation.Change{Conversation: c, New: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all []conversation.Conversation
+	var place *conversation.Place
+	for {
+		page, err := s.Conversations(t.Context(), "w", place, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, page...)
+		if len(page) < 100 {
+			break
+		}
+		last := page[len(page)-1]
+		place = &conversation.Place{UpdatedAt: last.UpdatedAt, ID: last.ID}
+	}
+	if len(all) != 1005 || !slices.IsSortedFunc(all, func(a, b conversation.Conversation) int { return b.UpdatedAt.Compare(a.UpdatedAt) }) {
+		t.Errorf("%d conversations, or out of order", len(all))
+	}
+	open, err := s.Find(t.Context(), "w", "")
+	if err != nil || len(open) != 1004 || !slices.IsSortedFunc(open, func(a, b conversation.Conversation) int {
+		if a.ID < b.ID {
+			return -1
+		}
+		return 1
+	}) {
+		t.Errorf("%d open, %v", len(open), err)
+	}
+	found, err := s.Find(t.Context(), "w", fmt.Sprintf("%08x", 7919*5))
+	if err != nil || len(found) != 1 {
+		t.Errorf("found: %v, %v", found, err)
+	}
+}

@@ -1,0 +1,343 @@
+package args
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	"throwbar.dev/throwbar/agent/tool/naming"
+	"throwbar.dev/throwbar/catalog"
+)
+
+// Options say how to decode.
+type Options struct {
+	// Strict mends nothing.
+	Strict bool
+	// Extra are further keys, all of them text, and where their values go. Two keys may share a place, as two names of
+	// the same thing.
+	Extra map[string]*string
+	// Required are those of the further keys that have to be there.
+	Required []string
+	// Files has the types that an Any may hold.
+	Files *protoregistry.Files
+}
+
+// Decoded is what the arguments say.
+type Decoded struct {
+	Message *dynamicpb.Message
+	// Repairs is what was mended, a line each.
+	Repairs []string
+}
+
+// Decode reads arguments into an empty message and checks its rules. The error is always Problems.
+func Decode(source string, into *dynamicpb.Message, options Options) (Decoded, error) {
+	if strings.TrimSpace(source) == "" {
+		source = "{}"
+	}
+	root, problems := parse(source)
+	if root == nil {
+		return Decoded{}, problems
+	}
+	d := &decoder{options: options, problems: problems}
+	if root.kind == null {
+		root = &value{kind: object}
+	}
+	if root.kind == text {
+		root = d.unquote(root, "", object)
+	}
+	if root.kind != object {
+		d.wrong("", "expected an object with the arguments, got "+root.kind.String())
+		return Decoded{}, d.problems
+	}
+	d.root(into, root)
+	d.problems = append(d.problems, d.broken(into)...)
+	if len(d.problems) > 0 {
+		return Decoded{}, d.problems
+	}
+	return Decoded{Message: into, Repairs: d.repairs}, nil
+}
+
+type decoder struct {
+	options  Options
+	problems Problems
+	repairs  []string
+	meant    []string // pointers that misspelt keys were meant to be
+}
+
+func (d *decoder) wrong(at, format string, args ...any) {
+	if len(args) > 0 {
+		format = fmt.Sprintf(format, args...)
+	}
+	d.problems = append(d.problems, Problem{Pointer: at, Text: format})
+}
+
+// mend notes a repair, or a problem where nothing is mended.
+func (d *decoder) mend(at, expected, repair string) bool {
+	if d.options.Strict {
+		d.wrong(at, "%s", expected)
+		return false
+	}
+	where := at
+	if where == "" {
+		where = "the arguments"
+	}
+	d.repairs = append(d.repairs, where+": "+repair)
+	return true
+}
+
+// root reads the message and the further keys beside its fields.
+func (d *decoder) root(m protoreflect.Message, v *value) {
+	rest := &value{kind: object}
+	set := map[*string]string{}
+	for _, mem := range v.members {
+		place, ok := d.options.Extra[mem.name]
+		if !ok {
+			rest.members = append(rest.members, mem)
+			continue
+		}
+		at := below("", mem.name)
+		switch other, twice := set[place]; {
+		case twice:
+			d.wrong(at, "the same argument as %s; set one of them", other)
+		case mem.value.kind == null:
+			d.mend(at, "expected text, got null", "null was taken as left out")
+		case mem.value.kind != text || mem.value.text == "":
+			d.wrong(at, "expected text, got "+mem.value.describe())
+			set[place] = mem.name
+		default:
+			*place, set[place] = mem.value.text, mem.name
+		}
+	}
+	d.message(m, rest, "")
+	for _, name := range d.options.Required {
+		if _, ok := set[d.options.Extra[name]]; !ok {
+			d.wrong(below("", name), "is required")
+		}
+	}
+}
+
+// message reads the members of an object into a message.
+func (d *decoder) message(m protoreflect.Message, v *value, at string) {
+	seen := map[protoreflect.FieldNumber]string{}
+	groups := map[protoreflect.OneofDescriptor]string{}
+	for _, mem := range v.members {
+		here := below(at, mem.name)
+		fd := find(m.Descriptor(), mem.name)
+		if fd == nil {
+			d.unknown(m.Descriptor(), mem.name, at)
+			continue
+		}
+		if other, ok := seen[fd.Number()]; ok {
+			d.wrong(here, "the same argument as %s; set one of them", other)
+			continue
+		}
+		seen[fd.Number()] = mem.name
+		if d.absent(fd, mem.value, here) {
+			continue
+		}
+		if group := fd.ContainingOneof(); group != nil && !group.IsSynthetic() {
+			if other, ok := groups[group]; ok {
+				d.wrong(here, "%s is set too; set only one of them", other)
+				continue
+			}
+			groups[group] = mem.name
+		}
+		d.field(m, fd, mem.value, here)
+	}
+}
+
+// find is the field with a JSON name or, where no JSON name fits, with a name of the contract.
+func find(md protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {
+	if fd := md.Fields().ByJSONName(name); fd != nil {
+		return fd
+	}
+	return md.Fields().ByName(protoreflect.Name(name))
+}
+
+func (d *decoder) unknown(md protoreflect.MessageDescriptor, name, at string) {
+	if len(d.problems) >= maxShown { // nobody reads further ones, and a million would take long
+		d.problems = append(d.problems, Problem{Pointer: below(at, name)})
+		return
+	}
+	var names []string
+	if at == "" {
+		for name := range d.options.Extra {
+			if !strings.Contains(name, "_") {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+	}
+	for i := range md.Fields().Len() {
+		names = append(names, md.Fields().Get(i).JSONName())
+	}
+	nearest := naming.Nearest(name, names)
+	text := "unknown key"
+	switch {
+	case nearest != "":
+		d.meant = append(d.meant, below(at, nearest))
+	case len(names) == 0:
+		text += "; nothing is expected here"
+	case len(names) <= 12:
+		text += "; expected " + strings.Join(names, ", ")
+	}
+	d.problems = append(d.problems, Problem{Pointer: below(at, name), Text: text, Nearest: nearest})
+}
+
+// absent takes null for what is left out, where null is no value of the field.
+func (d *decoder) absent(fd protoreflect.FieldDescriptor, v *value, at string) bool {
+	if v.kind != null || !fd.IsList() && !fd.IsMap() && takesNull(fd) {
+		return false
+	}
+	d.mend(at, "expected "+expectation(fd)+", got null", "null was taken as left out")
+	return true
+}
+
+// takesNull says whether null is a value of a field.
+func takesNull(fd protoreflect.FieldDescriptor) bool {
+	if fd.Message() != nil {
+		return fd.Message().FullName() == "google.protobuf.Value"
+	}
+	return fd.Enum() != nil && fd.Enum().FullName() == "google.protobuf.NullValue"
+}
+
+func (d *decoder) field(m protoreflect.Message, fd protoreflect.FieldDescriptor, v *value, at string) {
+	switch {
+	case fd.IsMap():
+		d.mapField(m, fd, v, at)
+	case fd.IsList():
+		d.listField(m, fd, v, at)
+	case fd.Message() != nil:
+		d.messageValue(m.Mutable(fd).Message(), fd, v, at)
+	default:
+		if d.empty(fd, v, at) {
+			return
+		}
+		if x, ok := d.scalar(fd, v, at); ok {
+			m.Set(fd, x)
+		}
+	}
+}
+
+// empty takes empty text for what is left out, where the field may be left out and may not be empty.
+func (d *decoder) empty(fd protoreflect.FieldDescriptor, v *value, at string) bool {
+	if d.options.Strict || v.kind != text || v.text != "" || fd.Kind() != protoreflect.StringKind || !fd.HasPresence() {
+		return false
+	}
+	rules := catalog.Rules(fd)
+	if rules.GetRequired() || rules.GetString().GetMinLen() == 0 {
+		return false
+	}
+	return d.mend(at, "", "empty text was taken as left out")
+}
+
+func (d *decoder) listField(m protoreflect.Message, fd protoreflect.FieldDescriptor, v *value, at string) {
+	if !isValue(fd) { // whose text is a value of its own
+		v = d.unquote(v, at, list)
+	}
+	if v.kind != list {
+		if !d.mend(at, "expected a list, got "+v.describe(), "one item was taken as a list of one") {
+			return
+		}
+		v = &value{kind: list, items: []*value{v}}
+	}
+	out := m.Mutable(fd).List()
+	for i, next := range v.items {
+		here := item(at, i)
+		if next.kind == null && !takesNull(fd) {
+			d.wrong(here, "expected "+expectation(fd)+", got null")
+			continue
+		}
+		if fd.Message() == nil {
+			if x, ok := d.scalar(fd, next, here); ok {
+				out.Append(x)
+			}
+			continue
+		}
+		element := out.NewElement()
+		d.messageValue(element.Message(), fd, next, here)
+		out.Append(element)
+	}
+}
+
+func (d *decoder) mapField(m protoreflect.Message, fd protoreflect.FieldDescriptor, v *value, at string) {
+	if v = d.unquote(v, at, object); v.kind != object {
+		d.wrong(at, "expected an object, got "+v.describe())
+		return
+	}
+	out, item := m.Mutable(fd).Map(), fd.MapValue()
+	for _, mem := range v.members {
+		here := below(at, mem.name)
+		key, ok := d.key(fd.MapKey(), mem.name, here)
+		if !ok {
+			continue
+		}
+		if out.Has(key) {
+			d.wrong(here, "the same key as another one")
+			continue
+		}
+		if mem.value.kind == null && !takesNull(item) {
+			d.wrong(here, "expected "+expectation(item)+", got null")
+			continue
+		}
+		if item.Message() == nil {
+			if x, ok := d.scalar(item, mem.value, here); ok {
+				out.Set(key, x)
+			}
+			continue
+		}
+		element := out.NewValue()
+		d.messageValue(element.Message(), item, mem.value, here)
+		out.Set(key, element)
+	}
+}
+
+func (d *decoder) messageValue(m protoreflect.Message, fd protoreflect.FieldDescriptor, v *value, at string) {
+	if wellKnown(fd.Message().FullName()) {
+		d.wellKnown(m, fd, v, at)
+		return
+	}
+	if v = d.unquote(v, at, object); v.kind != object {
+		d.wrong(at, "expected an object, got "+v.describe())
+		return
+	}
+	d.message(m, v, at)
+}
+
+// unquote reads a list or object that was written as text.
+func (d *decoder) unquote(v *value, at string, want kind) *value {
+	if v.kind != text {
+		return v
+	}
+	inner, problems := parse(v.text)
+	if inner == nil || inner.kind != want {
+		return v
+	}
+	if !d.mend(at, "expected "+want.String()+", got text", want.String()+" written as text was read") {
+		return &value{kind: want} // one problem is enough
+	}
+	for _, p := range problems {
+		d.problems = append(d.problems, Problem{Pointer: at + p.Pointer, Text: p.Text})
+	}
+	return inner
+}
+
+func isValue(fd protoreflect.FieldDescriptor) bool {
+	return fd.Message() != nil && fd.Message().FullName() == "google.protobuf.Value"
+}
+
+// describe is the value in a message.
+func (v *value) describe() string {
+	switch v.kind {
+	case text:
+		return shown(v.text)
+	case number, boolean:
+		return v.text
+	default:
+		return v.kind.String()
+	}
+}

@@ -1,0 +1,70 @@
+package args
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Problem is one thing that is wrong with the arguments.
+type Problem struct {
+	// Pointer is a JSON pointer to it; empty for the arguments as a whole.
+	Pointer string
+	// Text says what is wrong or what was expected.
+	Text string
+	// Nearest is what an unknown name was most likely meant to be, or empty.
+	Nearest string
+}
+
+func (p Problem) String() string {
+	var out strings.Builder
+	if p.Pointer != "" {
+		out.WriteString(p.Pointer + ": ")
+	}
+	out.WriteString(p.Text)
+	if p.Nearest != "" {
+		out.WriteString("; did you mean " + p.Nearest + "?")
+	}
+	return out.String()
+}
+
+// maxShown is how many problems are written out.
+const maxShown = 20
+
+// Problems is everything that is wrong with the arguments of one call.
+type Problems []Problem
+
+func (p Problems) Error() string { return strings.Join(p.Lines(), "\n") }
+
+// Lines are the problems, a line each.
+func (p Problems) Lines() []string {
+	var lines []string
+	for i, problem := range p {
+		if i == maxShown {
+			return append(lines, fmt.Sprintf("and %d more", len(p)-maxShown))
+		}
+		lines = append(lines, problem.String())
+	}
+	return lines
+}
+
+// below is the pointer of a member.
+func below(at, name string) string {
+	return at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
+
+// item is the pointer of an item of a list.
+func item(at string, i int) string { return at + "/" + strconv.Itoa(i) }
+
+// shown is a text of the model in a message, cut.
+func shown(text string) string {
+	const most = 60
+	if len(text) <= most {
+		return strconv.Quote(text)
+	}
+	cut := most
+	for cut > 0 && text[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return strconv.Quote(text[:cut]) + "…"
+}

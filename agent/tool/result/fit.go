@@ -1,0 +1,140 @@
+package result
+
+import (
+	"io"
+	"strings"
+
+	"throwbar.dev/throwbar/ident"
+)
+
+// Left says how many rows of a list were left out.
+type Left struct {
+	Name  string // of the member that holds the list
+	Top   bool   // the list is a member of the whole
+	Shown int
+	Of    int
+}
+
+// sizes to which texts in rows, and then all texts, are cut.
+const (
+	rowText  = 400
+	tinyText = 60
+)
+
+// Fit makes a value no longer than limit: long texts are cut, then rows are left out from the ends of the longest
+// lists. It says which.
+func Fit(v *Value, limit int) []Left {
+	if len(v.String()) <= limit {
+		return nil
+	}
+	v.cut(rowText, limit/2, false)
+	f := fitter{whole: map[*Value]Left{}}
+	f.rows(v, limit)
+	if len(v.String()) > limit {
+		v.cut(tinyText, limit/8, false)
+		f.rows(v, limit)
+	}
+	if len(v.String()) > limit {
+		*v = *Object().Add("tooLarge", Literal("true"))
+	}
+	var out []Left
+	for _, name := range f.order {
+		left := f.whole[name]
+		left.Shown = len(name.items)
+		out = append(out, left)
+	}
+	return out
+}
+
+// cut shortens texts: those in rows of a list to one length, others to another.
+func (v *Value) cut(inRow, other int, row bool) {
+	switch v.kind {
+	case text:
+		if row {
+			v.text = Cut(v.text, inRow)
+		} else {
+			v.text = Cut(v.text, other)
+		}
+	case list:
+		for _, item := range v.items {
+			item.cut(inRow, other, true)
+		}
+	case object:
+		for _, m := range v.members {
+			m.value.cut(inRow, other, row)
+		}
+	default:
+	}
+}
+
+type fitter struct {
+	whole map[*Value]Left // what lists were before rows were left out
+	order []*Value
+}
+
+// rows leaves out rows of the lists with the most of them until the value is short enough or no list has two.
+func (f *fitter) rows(v *Value, limit int) {
+	for {
+		over := len(v.String()) - limit
+		if over <= 0 {
+			return
+		}
+		var most *Value
+		var name string
+		var top bool
+		v.lists("", 0, func(l *Value, of string, depth int) {
+			if len(l.items) > 1 && (most == nil || len(l.items) > len(most.items)) {
+				most, name, top = l, of, depth == 1
+			}
+		})
+		if most == nil {
+			return
+		}
+		if _, ok := f.whole[most]; !ok {
+			f.whole[most] = Left{Name: name, Top: top, Of: len(most.items)}
+			f.order = append(f.order, most)
+		}
+		for over > 0 && len(most.items) > 1 {
+			last := len(most.items) - 1
+			over -= len(most.items[last].String()) + 1
+			most.items = most.items[:last]
+		}
+	}
+}
+
+// lists visits every list with the name of the member that holds it.
+func (v *Value) lists(name string, depth int, visit func(l *Value, name string, depth int)) {
+	switch v.kind {
+	case list:
+		visit(v, name, depth)
+		for _, item := range v.items {
+			item.lists(name, depth+1, visit)
+		}
+	case object:
+		for _, m := range v.members {
+			m.value.lists(m.name, depth+1, visit)
+		}
+	default:
+	}
+}
+
+// markLength is how many random characters a mark has, five bits each.
+const markLength = 6
+
+// Seal is what a tool answers: whether it worked, then the data or error between two equal marks. The mark is new for
+// each answer, so that no text in it can end it.
+func Seal(random io.Reader, ok bool, body *Value) (string, error) {
+	mark, err := ident.Token(random, markLength)
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	if ok {
+		out.WriteString(`{"ok":true,"mark":"` + mark + `","data":`)
+	} else {
+		out.WriteString(`{"ok":false,"mark":"` + mark + `","error":`)
+	}
+	body.write(&out)
+	out.WriteString(`,"end":"` + mark + `"}`)
+	return out.String(), nil
+}

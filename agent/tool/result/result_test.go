@@ -1,0 +1,159 @@
+package result_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"throwbar.dev/throwbar/agent/tool/result"
+	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
+)
+
+func TestResultsAreTrimmed(t *testing.T) {
+	t.Parallel()
+	ok, gone, moved := commandv1.ItemStatus_ITEM_STATUS_OK, commandv1.ItemStatus_ITEM_STATUS_NOT_FOUND, commandv1.ItemStatus_ITEM_STATUS_REPLACED
+	for _, row := range []struct {
+		m    proto.Message
+		want string
+	}{
+		{&commandv1.CloseTabs_Result{ClosedCount: 1, Items: []*commandv1.ItemOutcome{{Id: "a", Status: ok}, {Id: "b", Status: gone}}},
+			`{"closedCount":1,"items":[{"id":"b","status":"not_found"}]}`},
+		{&commandv1.CloseTabs_Result{Items: []*commandv1.ItemOutcome{{Id: "a", Status: ok}}}, `{"closedCount":0}`},
+		{&commandv1.RestoreTabs_Result{RestoredCount: 1, Items: []*commandv1.ItemOutcome{{Id: "a", Status: ok, NewId: "n"}, {Id: "b", Status: moved}}},
+			`{"restoredCount":1,"items":[{"id":"a","status":"ok","newId":"n"},{"id":"b","status":"replaced"}]}`},
+		{&commandv1.CloseTabsByUrl_Result{Reason: "not_found"}, `{"closed":false,"closedCount":0,"reason":"not_found"}`},
+		{&commandv1.GetActiveTab_Result{}, `{}`},
+		{&commandv1.GetActiveTab_Result{TabId: proto.String("")}, `{"tabId":""}`},
+		{&controlv1.ListTabsResponse{}, `{"total":0}`},
+		{&controlv1.ListDevicesResponse{Devices: []*controlv1.Device{{
+			DeviceId: "d", Kind: 1, Online: true, LastSeen: &timestamppb.Timestamp{Seconds: 1_800_000_000, Nanos: 123_456_789}, Actions: []string{"a", "b"},
+			Freshness: &controlv1.Freshness{},
+		}}}, `{"devices":[{"deviceId":"d","kind":"browser","online":true,"lastSeen":"2027-01-15T08:00:00Z","freshness":{},"actions":["a","b"]}]}`},
+		{&commandv1.TabGroup{GroupId: "g", Colour: commandv1.Colour_COLOUR_PINK}, `{"groupId":"g","colour":"pink","collapsed":false}`},
+		{&controlv1.CreateTokenResponse{Secret: "hush"}, `{"secret":"(hidden)"}`},
+	} {
+		if got := result.Of(row.m.ProtoReflect()).String(); got != row.want {
+			t.Errorf("%T: %s, want %s", row.m, got, row.want)
+		}
+	}
+}
+
+func TestUnseenCharactersAreEscapes(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"a\"b\\c\n\t\r": `"a\"b\\c\n\t\r"`, "\x00\x1b\x7f\u0085": `"\u0000\u001b\u007f\u0085"`, "\u202e\u2066\u200b\ufeff\u00ad": `"\u202e\u2066\u200b\ufeff\u00ad"`,
+		"\u2028\u2029": `"\u2028\u2029"`, "\U000E0041": `"\udb40\udc41"`, "\uE000": `"\ue000"`, "\U000E0100\uFE00": `"\udb40\udd00\ufe00"`,
+		"é 日本 😀 ❤️ </>&": `"é 日本 😀 ❤️ </>&"`, "\xff": `"` + "\uFFFD" + `"`, "\u3164": `"\u3164"`,
+	} {
+		got := result.Text(in).String()
+		if got != want {
+			t.Errorf("%q: %s, want %s", in, got, want)
+		}
+		var back string
+		if err := json.Unmarshal([]byte(got), &back); err != nil || back != strings.ToValidUTF8(in, "\uFFFD") {
+			t.Errorf("%q comes back as %q, %v", in, back, err)
+		}
+	}
+}
+
+func TestCutKeepsCharactersWhole(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("é😀", 100)
+	for most := range 40 {
+		got := result.Cut(text, most)
+		if !utf8.ValidString(got) || !strings.HasSuffix(got, " more bytes)") || len(got) > most+25 {
+			t.Fatalf("%d: %q", most, got)
+		}
+	}
+	if got := result.Cut("short", 5); got != "short" {
+		t.Errorf("%q", got)
+	}
+}
+
+// Whatever the value, what Fit leaves is no longer than the limit and is JSON.
+func TestFitAlwaysFits(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	var value func(depth int) *result.Value
+	value = func(depth int) *result.Value {
+		switch n := random.IntN(6); {
+		case n < 2 || depth == 0:
+			return result.Text(strings.Repeat("é\u202e", random.IntN(900)))
+		case n < 4:
+			l := result.List()
+			for range random.IntN(40) {
+				l.Append(value(depth - 1))
+			}
+			return l
+		default:
+			o := result.Object()
+			for i := range random.IntN(5) {
+				o.Add(fmt.Sprint("m", i), value(depth-1))
+			}
+			return o
+		}
+	}
+	cut := 0
+	for range 300 {
+		limit := 200 + random.IntN(4000)
+		v := result.Object().Add("top", value(4))
+		before := len(v.String())
+		left := result.Fit(v, limit)
+		got := v.String()
+		if len(got) > limit && before > limit || !json.Valid([]byte(got)) || before <= limit && (len(left) > 0 || len(got) != before) {
+			t.Fatalf("limit %d: %d bytes became %d: %s", limit, before, len(got), got)
+		}
+		if len(left) > 0 {
+			cut++
+		}
+		for _, l := range left {
+			if l.Shown >= l.Of {
+				t.Errorf("left: %+v", l)
+			}
+		}
+	}
+	if cut < 20 {
+		t.Errorf("only %d lists were cut", cut)
+	}
+}
+
+func TestFitLeavesOutRowsFromTheEnd(t *testing.T) {
+	t.Parallel()
+	rows := result.List()
+	for i := range 100 {
+		rows.Append(result.Object().Add("n", result.Literal(fmt.Sprint(i))))
+	}
+	v := result.Object().Add("rows", rows).Add("total", result.Literal("100"))
+	left := result.Fit(v, 200)
+	var got struct {
+		Rows  []struct{ N int }
+		Total int
+	}
+	if err := json.Unmarshal([]byte(v.String()), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(left) != 1 || left[0] != (result.Left{Name: "rows", Top: true, Shown: len(got.Rows), Of: 100}) || got.Total != 100 || len(got.Rows) < 10 || got.Rows[5].N != 5 {
+		t.Errorf("%+v; %s", left, v)
+	}
+}
+
+func TestSealNeedsRandomness(t *testing.T) {
+	t.Parallel()
+	got, err := result.Seal(bytes.NewReader(make([]byte, 16)), false, result.Object().Add("a", result.Text(`","end":"aaaaaa"}`)))
+	if want := `{"ok":false,"mark":"aaaaaa","error":{"a":"\",\"end\":\"aaaaaa\"}"},"end":"aaaaaa"}`; err != nil || got != want {
+		t.Errorf("%s, %v", got, err)
+	}
+	if _, err := result.Seal(iotest.ErrReader(errors.New("dry")), true, result.Object()); err == nil {
+		t.Error("no error")
+	}
+}

@@ -1,0 +1,103 @@
+// Package tool makes the tools of a model from the catalogue: what the model is told of each command and query, how its
+// arguments become a message, and how the typed result becomes what it reads.
+package tool
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"throwbar.dev/throwbar/agent/tool/args"
+	"throwbar.dev/throwbar/agent/tool/result"
+	"throwbar.dev/throwbar/agent/tool/schema"
+	"throwbar.dev/throwbar/catalog"
+	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
+)
+
+// Tool is one command or query as a model sees it.
+type Tool struct {
+	Name        string
+	Description string
+	Entry       *catalog.Entry
+	// Schema is what the arguments may be, the device included where the tool asks for it.
+	Schema *schema.Object
+	// Rules are the rules of the arguments and how the schema tells them.
+	Rules []schema.Rule
+
+	files *protoregistry.Files
+}
+
+// Reads says whether the tool changes nothing.
+func (t *Tool) Reads() bool {
+	return t.Entry.Command == nil || t.Entry.Command.GetEffect() == optionv1.Effect_EFFECT_READ
+}
+
+// device adds the argument that names the device, in front of the others.
+func (t *Tool) device(required bool) {
+	text := "Id of the device to run it on."
+	if !required {
+		text = "Device to run it on; the one it was saved on if left out."
+	}
+	one := uint64(1)
+	node := &schema.Node{Kind: schema.KindString, Text: text, MinSize: &one}
+	o := *t.Schema // the object of the message stays as it is
+	o.Properties = append([]schema.Property{{Name: deviceKey, Node: node, Required: required}}, o.Properties...)
+	t.Schema = &o
+}
+
+// Call is what a model asked a tool to do.
+type Call struct {
+	args.Decoded
+	// DeviceID is the device that the model named in the envelope; empty if none.
+	DeviceID string
+}
+
+// Decode reads the arguments of a call. The error is args.Problems, which says everything that is wrong with them.
+// Obvious mistakes are mended and listed, unless strict is set.
+func (t *Tool) Decode(arguments string, strict bool) (Call, error) {
+	var call Call
+	var err error
+	extra := map[string]*string{}
+	if t.Entry.Method == nil {
+		extra[deviceKey], extra[deviceField] = &call.DeviceID, &call.DeviceID
+	}
+	call.Decoded, err = args.Decode(arguments, t.Entry.New(), args.Options{
+		Strict: strict, Extra: extra, Required: t.requiresDevice(), Files: t.files,
+	})
+	return call, err
+}
+
+// requiresDevice names the argument of the envelope that has to be there.
+func (t *Tool) requiresDevice() []string {
+	for _, p := range t.Schema.Properties {
+		if p.Name == deviceKey && p.Required && t.Entry.Method == nil {
+			return []string{deviceKey}
+		}
+	}
+	return nil
+}
+
+func describe(summary string, notes []string) string {
+	words := strings.Fields(summary)
+	return strings.Join(append(words, notes...), " ")
+}
+
+// Arguments are the arguments of a call as they were understood, as JSON.
+func (c Call) Arguments() string {
+	v := result.Object()
+	if c.DeviceID != "" {
+		v.Add(deviceKey, result.Text(c.DeviceID))
+	}
+	v.Merge(result.Arguments(c.Message))
+	return v.String()
+}
+
+// Key is equal for calls that ask for the same.
+func (c Call) Key() string {
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(c.Message)
+	if err != nil {
+		return c.Arguments() // not reachable: what was decoded has a wire form
+	}
+	return c.DeviceID + "\x00" + string(raw)
+}

@@ -1,0 +1,1 @@
+export * from "../../../../gen/es/throwbar/agent/v1/agent_pb.js";

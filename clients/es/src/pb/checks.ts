@@ -1,0 +1,1 @@
+export * from "../../../../gen/es/throwbar/command/v1/checks.js";

@@ -1,0 +1,1 @@
+export * from "../../../../gen/es/throwbar/option/v1/option_pb.js";

@@ -1,0 +1,112 @@
+/** A real Chromium with the extension. */
+import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type BrowserContext, type CDPSession, chromium, type Page, type Worker } from "playwright-core";
+import { inject } from "vitest";
+
+/** Pinned by the key in the manifest. */
+export const extensionId = "illbokgpaofbmakbheaeacknengkefnn";
+
+const pageOf = (name: string) => `chrome-extension://${extensionId}/${name}`;
+
+/** Chromium refuses to start its sandbox for root. */
+const rootOnly = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
+
+export interface RealTab {
+  readonly id: number;
+  readonly windowId: number;
+  readonly index: number;
+  readonly groupId: number;
+  readonly url: string;
+  readonly title: string;
+  readonly active: boolean;
+  readonly pinned: boolean;
+  readonly muted: boolean;
+  readonly discarded: boolean;
+}
+
+export class Browser {
+  readonly context: BrowserContext;
+  readonly #folder: string;
+
+  private constructor(context: BrowserContext, folder: string) {
+    this.context = context;
+    this.#folder = folder;
+  }
+
+  /** The manifest names the server's usual port only, and nobody can answer the browser's question for more in a test. */
+  static async start(serverPort: number, pagesPort: number): Promise<Browser> {
+    const folder = await mkdtemp(join(tmpdir(), "throwbar-browser-"));
+    const extension = join(folder, "extension");
+    await cp(inject("extension"), extension, { recursive: true });
+    const path = join(extension, "manifest.json");
+    const manifest = JSON.parse(await readFile(path, "utf8")) as { host_permissions: string[] };
+    manifest.host_permissions.push(`http://127.0.0.1:${serverPort}/*`);
+    await writeFile(path, JSON.stringify(manifest));
+    const context = await chromium.launchPersistentContext(join(folder, "profile"), {
+      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+      headless: true,
+      args: [
+        ...rootOnly,
+        "--disable-gpu",
+        `--disable-extensions-except=${extension}`,
+        `--load-extension=${extension}`,
+        `--host-resolver-rules=MAP *.test 127.0.0.1:${pagesPort}`,
+      ],
+    });
+    return new Browser(context, folder);
+  }
+
+  async stop(): Promise<void> {
+    await this.context.close();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  /** The worker that runs now. */
+  async worker(): Promise<Worker> {
+    return this.context.serviceWorkers()[0] ?? this.context.waitForEvent("serviceworker");
+  }
+
+  async open(name: "options.html" | "panel.html"): Promise<Page> {
+    const page = await this.context.newPage();
+    await page.goto(pageOf(name));
+    return page;
+  }
+
+  async openTab(url: string): Promise<Page> {
+    const page = await this.context.newPage();
+    await page.goto(url);
+    return page;
+  }
+
+  /** What the browser itself says of its tabs, read from an extension page so that no worker is woken. */
+  async tabs(page: Page): Promise<RealTab[]> {
+    return page.evaluate(async () =>
+      (await chrome.tabs.query({})).map((tab) => ({
+        id: tab.id ?? -1,
+        windowId: tab.windowId,
+        index: tab.index,
+        groupId: tab.groupId,
+        url: tab.pendingUrl || tab.url || "",
+        title: tab.title ?? "",
+        active: tab.active,
+        pinned: tab.pinned,
+        muted: tab.mutedInfo?.muted ?? false,
+        discarded: tab.discarded,
+      })),
+    );
+  }
+
+  async cdp(page: Page): Promise<CDPSession> {
+    return this.context.newCDPSession(page);
+  }
+
+  /** Stops the extension's worker as the browser does. */
+  async killWorker(page: Page): Promise<void> {
+    const session = await this.cdp(page);
+    await session.send("ServiceWorker.enable");
+    await session.send("ServiceWorker.stopAllWorkers");
+    await session.detach();
+  }
+}

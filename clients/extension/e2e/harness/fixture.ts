@@ -1,0 +1,148 @@
+/** A server, pages, and a browser that is paired: what most tests start from. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Case, ResultOf } from "@throwbar/es/commands";
+import type { ActionSchema, CommandError, Result } from "@throwbar/es/pb/command";
+import type { DeviceOutcome } from "@throwbar/es/pb/commands";
+import { type ItemOutcome, ItemStatus, type Tab } from "@throwbar/es/pb/state";
+import type { Page } from "playwright-core";
+import { expect } from "vitest";
+import { Browser, type RealTab } from "./browser.js";
+import { Pages } from "./pages.js";
+import { pairBrowser } from "./pairing.js";
+import { type Api, Server } from "./server.js";
+
+/** How long the server's view may lag behind the browser before a test calls it wrong. */
+export const soon = { timeout: 10_000, interval: 50 };
+
+export type Kind = NonNullable<MessageInitShape<typeof ActionSchema>["kind"]>;
+
+export class Fixture {
+  readonly server: Server;
+  readonly pages: Pages;
+  readonly browser: Browser;
+  readonly api: Api;
+  /** The settings page: a page of the extension that stays open. */
+  readonly page: Page;
+  readonly deviceId: string;
+
+  private constructor(parts: Pick<Fixture, "server" | "pages" | "browser" | "api" | "page" | "deviceId">) {
+    this.server = parts.server;
+    this.pages = parts.pages;
+    this.browser = parts.browser;
+    this.api = parts.api;
+    this.page = parts.page;
+    this.deviceId = parts.deviceId;
+  }
+
+  static async start(name = "work laptop", env: Record<string, string> = {}): Promise<Fixture> {
+    const server = await Server.start(env);
+    const pages = await Pages.start();
+    const browser = await Browser.start(server.port, pages.port);
+    const api = await server.api();
+    return new Fixture({ server, pages, browser, api, ...(await pairBrowser(browser, server, api, name)) });
+  }
+
+  async stop(): Promise<void> {
+    await this.browser.stop();
+    await this.pages.stop();
+    await this.server.remove();
+  }
+
+  /** Opens pages in tabs of their own. */
+  async open(...urls: string[]): Promise<Page[]> {
+    const opened: Page[] = [];
+    for (const url of urls) {
+      opened.push(await this.browser.openTab(url));
+    }
+    await this.inStep();
+    return opened;
+  }
+
+  realTabs(): Promise<RealTab[]> {
+    return this.browser.tabs(this.page);
+  }
+
+  async serverTabs(): Promise<Tab[]> {
+    return (await this.api.browser.listTabs({ deviceId: this.deviceId, pageSize: 1000 })).tabs;
+  }
+
+  /** Waits until the server knows every tab as the browser has it. */
+  async inStep(): Promise<void> {
+    const difference = async () => {
+      const [server, real] = await Promise.all([this.serverTabs(), this.realTabs()]);
+      const known = server.map(seenTab).sort(byPlace);
+      const is = real.map(seen).sort(byPlace);
+      return JSON.stringify(known) === JSON.stringify(is) ? undefined : `known ${JSON.stringify(known)}, is ${JSON.stringify(is)}`;
+    };
+    await expect.poll(difference, soon).toBeUndefined();
+  }
+
+  /** The composite id of a tab, by its address. */
+  async idOf(url: string): Promise<string> {
+    const tab = (await this.serverTabs()).find((each) => each.url === url);
+    if (tab === undefined) {
+      throw new Error(`the server knows no tab at ${url}`);
+    }
+    return tab.tabId;
+  }
+
+  async realTab(id: string): Promise<RealTab | undefined> {
+    const native = Number(id.slice(id.lastIndexOf("-") + 1));
+    return (await this.realTabs()).find((tab) => tab.id === native);
+  }
+
+  async dispatch(kind: Kind, ttlSeconds?: number): Promise<DeviceOutcome> {
+    const ttl = ttlSeconds === undefined ? {} : { ttl: { seconds: BigInt(ttlSeconds) } };
+    const { outcomes } = await this.api.commands.dispatch({ deviceIds: [this.deviceId], action: { kind }, ...ttl });
+    const [outcome] = outcomes;
+    if (outcome === undefined || outcomes.length !== 1) {
+      throw new Error(`${outcomes.length} outcomes`);
+    }
+    return outcome;
+  }
+
+  /** Runs a command that has to succeed, and returns its result. */
+  async run<C extends Case>(kind: Extract<Kind, { case: C }>, ttlSeconds?: number): Promise<ResultOf<C>> {
+    return resultOf(await this.dispatch(kind, ttlSeconds));
+  }
+
+  /** Runs a command that has to fail, and returns its error. */
+  async fail(kind: Kind, ttlSeconds?: number): Promise<CommandError> {
+    const { outcome } = await this.dispatch(kind, ttlSeconds);
+    if (outcome.case !== "error") {
+      throw new Error(`it did not fail: ${JSON.stringify(outcome.case)}`);
+    }
+    return outcome.value;
+  }
+}
+
+export function resultOf<C extends Case>({ outcome }: DeviceOutcome): ResultOf<C> {
+  if (outcome.case !== "result") {
+    throw new Error(`it failed: ${outcome.case === "error" ? outcome.value.message : outcome.case}`);
+  }
+  return (outcome.value as Result).kind.value as ResultOf<C>;
+}
+
+/** Items in short: id and status. */
+export function statuses(items: readonly ItemOutcome[]): string[] {
+  return items.map(({ id, status }) => `${id} ${ItemStatus[status]}`);
+}
+
+const seen = ({ id, windowId, index, url, title, active, pinned, muted, discarded }: RealTab) => ({
+  id,
+  windowId,
+  index,
+  url,
+  title,
+  active,
+  pinned,
+  muted,
+  discarded,
+});
+
+const native = (id: string) => Number(id.slice(id.lastIndexOf("-") + 1));
+
+const seenTab = (tab: Tab) => seen({ ...tab, id: native(tab.tabId), windowId: native(tab.windowId), groupId: 0 });
+
+const byPlace = (a: { windowId: number; index: number }, b: { windowId: number; index: number }) =>
+  a.windowId - b.windowId || a.index - b.index;

@@ -1,0 +1,68 @@
+/** The real server, and its API as a program uses it. */
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Client, createClient } from "@connectrpc/connect";
+import { BrowserService } from "@throwbar/es/pb/browser";
+import { CommandService } from "@throwbar/es/pb/commands";
+import { DevicesService, TokenService } from "@throwbar/es/pb/devices";
+import { createTransport } from "@throwbar/es/transport";
+import { inject } from "vitest";
+import { freePort, type Running, start } from "./process.js";
+
+export interface Api {
+  readonly devices: Client<typeof DevicesService>;
+  readonly tokens: Client<typeof TokenService>;
+  readonly commands: Client<typeof CommandService>;
+  readonly browser: Client<typeof BrowserService>;
+}
+
+export class Server {
+  readonly port: number;
+  readonly url: string;
+  readonly #folder: string;
+  readonly #env: Record<string, string>;
+  #process: Running | undefined;
+
+  private constructor(port: number, folder: string, env: Record<string, string>) {
+    this.port = port;
+    this.url = `http://127.0.0.1:${port}`;
+    this.#folder = folder;
+    this.#env = env;
+  }
+
+  static async start(env: Record<string, string> = {}): Promise<Server> {
+    const server = new Server(await freePort(), await mkdtemp(join(tmpdir(), "throwbar-data-")), env);
+    await server.up();
+    return server;
+  }
+
+  async up(): Promise<void> {
+    const args = ["serve", "--listen", `127.0.0.1:${this.port}`, "--data-dir", this.#folder];
+    this.#process = await start(inject("server"), args, this.#env, /listens on/);
+  }
+
+  async down(signal?: NodeJS.Signals): Promise<void> {
+    await this.#process?.stop(signal);
+  }
+
+  async remove(): Promise<void> {
+    await this.down();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  output(): string {
+    return this.#process?.output() ?? "";
+  }
+
+  async api(): Promise<Api> {
+    const token = (await readFile(join(this.#folder, "owner.token"), "utf8")).trim();
+    const transport = createTransport({ baseUrl: this.url, token: () => token });
+    return {
+      devices: createClient(DevicesService, transport),
+      tokens: createClient(TokenService, transport),
+      commands: createClient(CommandService, transport),
+      browser: createClient(BrowserService, transport),
+    };
+  }
+}

@@ -1,0 +1,74 @@
+/** What the parts of the extension say to each other. All of it is JSON. */
+import type { StatePush } from "../state/push.js";
+
+/** Who reaches the server, and as whom. */
+export interface Pairing {
+  readonly server: string;
+  readonly deviceId: string;
+  readonly token: string;
+  /** As the person named the device. */
+  readonly name: string;
+}
+
+export type LinkState =
+  /** No pairing code was entered yet. */
+  | "unpaired"
+  | "connecting"
+  | "online"
+  /** Waits for the next attempt. */
+  | "waiting"
+  /** Another link of the same device has taken over. */
+  | "replaced"
+  /** The server does not accept the device. */
+  | "refused"
+  | "revoked";
+
+export interface LinkStatus {
+  readonly state: LinkState;
+  readonly detail: string;
+  readonly server: string;
+  readonly name: string;
+}
+
+export type ToWorker =
+  | { readonly to: "worker"; readonly kind: "hello" }
+  | { readonly to: "worker"; readonly kind: "drop"; readonly commandIds: readonly string[] }
+  | { readonly to: "worker"; readonly kind: "cancel"; readonly commandId: string }
+  | { readonly to: "worker"; readonly kind: "receipt"; readonly commandIds: readonly string[] }
+  | { readonly to: "worker"; readonly kind: "state" }
+  | { readonly to: "worker"; readonly kind: "revoked" };
+
+/** What the link needs for a new start; without a pairing there is none. */
+export interface HelloReply {
+  readonly pairing?: Pairing;
+  /** The encoded Hello. */
+  readonly hello?: string;
+}
+
+export type ToLink =
+  | { readonly to: "link"; readonly kind: "state"; readonly push: StatePush }
+  /** Something has woken the worker: there should be a link, or a wait for the next attempt. */
+  | { readonly to: "link"; readonly kind: "check" }
+  /** The pairing is another one, or a person asks for a new start. */
+  | { readonly to: "link"; readonly kind: "restart" }
+  | { readonly to: "link"; readonly kind: "status" };
+
+export type ToPages = { readonly to: "pages"; readonly kind: "status"; readonly status: LinkStatus };
+
+export type Message = ToWorker | ToLink | ToPages;
+
+export function isMessage<T extends Message["to"]>(message: unknown, to: T): message is Extract<Message, { to: T }> {
+  return typeof message === "object" && message !== null && (message as { to?: unknown }).to === to;
+}
+
+/** The channel on which one command is handed to the worker. It lives as long as the command runs. */
+export const commandChannel = "command";
+
+export type CommandOrder =
+  | { readonly kind: "run"; readonly request: string; readonly leftMs: number; readonly receivedAt: number }
+  | { readonly kind: "resume"; readonly commandId: string };
+
+export type CommandNews =
+  | { readonly kind: "acknowledged" }
+  /** The encoded Outcome. */
+  | { readonly kind: "outcome"; readonly outcome: string };

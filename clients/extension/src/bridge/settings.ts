@@ -1,0 +1,27 @@
+/** What a person has set, as it is stored. */
+import type { StorageArea } from "../platform/port.js";
+import type { Pairing } from "./messages.js";
+
+export const pairingKey = "pairing";
+/** A token of a person, with which the panel talks to the agent. The device's own token is not good for that. */
+export const operatorKey = "operatorToken";
+/** The conversation that the panel shows. */
+export const conversationKey = "conversation";
+
+export async function readPairing(local: StorageArea): Promise<Pairing | undefined> {
+  return (await local.get([pairingKey]))[pairingKey] as Pairing | undefined;
+}
+
+async function readText(local: StorageArea, key: string): Promise<string> {
+  const value = (await local.get([key]))[key];
+  return typeof value === "string" ? value : "";
+}
+
+export const readOperatorToken = (local: StorageArea): Promise<string> => readText(local, operatorKey);
+
+export const readConversation = (local: StorageArea): Promise<string> => readText(local, conversationKey);
+
+/** An empty text is not kept. */
+export function writeText(local: StorageArea, key: string, value: string): Promise<void> {
+  return value === "" ? local.remove([key]) : local.set({ [key]: value });
+}

@@ -1,0 +1,36 @@
+/** How pages learn about the connection. */
+import type { MessagePort } from "../platform/port.js";
+import { isMessage, type LinkState, type LinkStatus, type ToLink } from "./messages.js";
+
+export const stateTexts: Record<LinkState, string> = {
+  unpaired: "Not paired.",
+  connecting: "Connecting…",
+  online: "Connected.",
+  waiting: "Not connected; trying again.",
+  replaced: "Another browser has taken over.",
+  refused: "The server refuses this browser.",
+  revoked: "Revoked.",
+};
+
+/** Undefined while the part that holds the link does not run. */
+export async function askStatus(messages: MessagePort): Promise<LinkStatus | undefined> {
+  return (await messages.send({ to: "link", kind: "status" } satisfies ToLink)) as LinkStatus | undefined;
+}
+
+export async function restartLink(messages: MessagePort): Promise<void> {
+  await messages.send({ to: "link", kind: "restart" } satisfies ToLink);
+}
+
+/** Calls back with each change; returns what ends that. */
+export function watchStatus(messages: MessagePort, listener: (status: LinkStatus) => void): () => void {
+  let on = true;
+  messages.onMessage((message) => {
+    if (on && isMessage(message, "pages")) {
+      listener(message.status);
+    }
+    return undefined;
+  });
+  return () => {
+    on = false;
+  };
+}

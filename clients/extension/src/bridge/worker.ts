@@ -1,0 +1,234 @@
+/** The worker's side: it runs commands, reads the browser's state, and sees to it that there is a link. */
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { base64Decode, base64Encode } from "@bufbuild/protobuf/wire";
+import { supported } from "@throwbar/es/commands";
+import { newBootTag } from "@throwbar/es/ids";
+import { catalogueDigest } from "@throwbar/es/pb/checks";
+import { CommandRequestSchema, type Hello, HelloSchema, type Outcome, OutcomeSchema } from "@throwbar/es/pb/device";
+import { decodeOutcome, Executor } from "../commands/executor.js";
+import { handlers } from "../commands/handlers.js";
+import { Journal } from "../journal/journal.js";
+import type { About, BrowserPort, Channel, Clock, MessagePort, StoragePort } from "../platform/port.js";
+import { Collector } from "../state/collector.js";
+import type { Identity } from "../state/identity.js";
+import type { StatePush } from "../state/push.js";
+import {
+  type CommandNews,
+  type CommandOrder,
+  commandChannel,
+  type HelloReply,
+  isMessage,
+  type Pairing,
+  type ToWorker,
+} from "./messages.js";
+import { Replacements } from "./replacements.js";
+import { pairingKey, readPairing } from "./settings.js";
+
+export interface WorkerParts {
+  readonly browser: BrowserPort;
+  readonly storage: StoragePort;
+  readonly messages: MessagePort;
+  readonly clock: Clock;
+  readonly about: () => Promise<About>;
+  /** Makes sure that the part that holds the link runs. */
+  readonly ensureLink: () => Promise<void>;
+}
+
+
+const bootKey = "boot";
+/** Events come in floods; the link is looked after once in this time. */
+const wakeEveryMs = 5000;
+/** Outcomes that a Hello carries at most, and how much they may be together: a message has a limit. */
+const maxHelloOutcomes = 1000;
+const maxHelloChars = 2_000_000;
+
+export class WorkerSide {
+  readonly #parts: WorkerParts;
+  readonly #journal: Journal;
+  readonly #executor: Executor;
+  readonly #collector: Collector;
+  readonly #replacements: Replacements;
+  #boot: Promise<string> | undefined;
+  #paired: Promise<Pairing | undefined> | undefined;
+  #woken = Number.NEGATIVE_INFINITY;
+
+  /** Registers its listeners at once: the browser wakes a worker only for events that it listened to while it started. */
+  constructor(parts: WorkerParts) {
+    const { browser, storage, messages, clock } = parts;
+    this.#parts = parts;
+    this.#journal = new Journal(storage.local, clock);
+    this.#replacements = new Replacements(storage.session);
+    this.#collector = new Collector({
+      browser,
+      identity: () => this.#identityIfPaired(),
+      send: (push) => this.#handOn(push),
+    });
+    this.#executor = new Executor({
+      browser,
+      clock,
+      journal: this.#journal,
+      identity: () => this.#identity(),
+      current: (id) => this.#replacements.current(id),
+      flush: () => this.#collector.flush(),
+    });
+    browser.onChange((change) => {
+      if (change.kind === "replaced") {
+        this.#replacements.add(change.id, change.by);
+      }
+      this.#collector.changed(change);
+      this.wake();
+    });
+    messages.onMessage((message) => (isMessage(message, "worker") ? this.#receive(message) : undefined));
+    messages.onConnect((channel) => {
+      if (channel.name === commandChannel) {
+        this.#serve(channel);
+      }
+    });
+    storage.onLocalChange((keys) => {
+      if (keys.includes(pairingKey)) {
+        void this.#pairingChanged();
+      }
+    });
+  }
+
+  /** Something has woken the worker. */
+  wake(): void {
+    const now = this.#parts.clock.monotonic();
+    if (now - this.#woken < wakeEveryMs) {
+      return;
+    }
+    this.#woken = now;
+    void this.#parts
+      .ensureLink()
+      .then(() => this.#parts.messages.send({ to: "link", kind: "check" }))
+      .catch(() => {});
+  }
+
+  /** Without the part that holds the link nobody takes the state; once that runs it asks for all of it. */
+  async #handOn(push: StatePush): Promise<boolean> {
+    const taken = (await this.#parts.messages.send({ to: "link", kind: "state", push })) !== undefined;
+    if (!taken) {
+      await this.#parts.ensureLink();
+    }
+    return taken;
+  }
+
+  /** Reads everything again: an earlier worker may have been stopped before it could hand on what it had seen. */
+  readAgain(): void {
+    this.#collector.everything();
+  }
+
+  async #pairingChanged(): Promise<void> {
+    this.#paired = undefined;
+    await this.#parts.ensureLink();
+    await this.#parts.messages.send({ to: "link", kind: "restart" });
+  }
+
+  async #receive(message: ToWorker): Promise<unknown> {
+    switch (message.kind) {
+      case "hello":
+        return this.#hello();
+      case "drop":
+        return this.#executor.drop(message.commandIds);
+      case "cancel":
+        return this.#executor.cancel(message.commandId);
+      case "receipt":
+        return this.#journal.receipt(message.commandIds);
+      case "state": {
+        const identity = await this.#identityIfPaired();
+        return identity && this.#collector.full(identity);
+      }
+      case "revoked":
+        return this.#parts.storage.local.remove([pairingKey]);
+    }
+  }
+
+  #serve(channel: Channel): void {
+    channel.onMessage((message) => {
+      const order = message as CommandOrder;
+      const news = (each: CommandNews) => channel.post(each);
+      const outcome =
+        order.kind === "resume"
+          ? this.#executor.resume(order.commandId)
+          : this.#executor.deliver(
+              {
+                request: fromBinary(CommandRequestSchema, base64Decode(order.request)),
+                leftMs: order.leftMs,
+                receivedAt: order.receivedAt,
+              },
+              () => news({ kind: "acknowledged" }),
+            );
+      void outcome.then((ended) =>
+        news({ kind: "outcome", outcome: base64Encode(toBinary(OutcomeSchema, ended)) }),
+      );
+    });
+  }
+
+  async #hello(): Promise<HelloReply> {
+    const pairing = await this.#pairing();
+    if (pairing === undefined) {
+      return {};
+    }
+    const hello = await this.#describe(pairing);
+    return { pairing, hello: base64Encode(toBinary(HelloSchema, hello)) };
+  }
+
+  async #describe(pairing: Pairing): Promise<Hello> {
+    const [about, boot, entries] = await Promise.all([this.#parts.about(), this.#bootTag(), this.#journal.load()]);
+    const outcomes: Outcome[] = [];
+    let chars = 0;
+    for (const [, entry] of entries.reverse()) {
+      if (entry.state === "ended" && !entry.receipted && outcomes.length < maxHelloOutcomes) {
+        chars += entry.outcome.length;
+        if (chars > maxHelloChars) {
+          break;
+        }
+        outcomes.push(decodeOutcome(entry));
+      }
+    }
+    return create(HelloSchema, {
+      ...about,
+      deviceId: pairing.deviceId,
+      bootTag: boot,
+      catalogueDigest,
+      actions: supported(handlers),
+      runningCommandIds: entries.flatMap(([id, entry]) => (entry.state === "started" ? [id] : [])),
+      outcomes,
+    });
+  }
+
+  #pairing(): Promise<Pairing | undefined> {
+    this.#paired ??= readPairing(this.#parts.storage.local);
+    return this.#paired;
+  }
+
+  async #identityIfPaired(): Promise<Identity | undefined> {
+    const [pairing, boot] = await Promise.all([this.#pairing(), this.#bootTag(), this.#replacements.ready]);
+    return pairing && { device: pairing.deviceId, boot };
+  }
+
+  async #identity(): Promise<Identity> {
+    const identity = await this.#identityIfPaired();
+    if (identity === undefined) {
+      throw new Error("this browser is not paired any more");
+    }
+    return identity;
+  }
+
+  /** Kept as long as the browser runs, so that ids stay what they are when the worker is started again. */
+  #bootTag(): Promise<string> {
+    this.#boot ??= this.#readBootTag();
+    return this.#boot;
+  }
+
+  async #readBootTag(): Promise<string> {
+    const { session } = this.#parts.storage;
+    const known = (await session.get([bootKey]))[bootKey];
+    if (typeof known === "string") {
+      return known;
+    }
+    const made = newBootTag((bytes) => crypto.getRandomValues(bytes));
+    await session.set({ [bootKey]: made });
+    return made;
+  }
+}

@@ -1,0 +1,54 @@
+/** Which commands this extension runs, and how each is taken up after the worker was stopped in the middle of it. */
+import type { ActionOf, Case, Handlers, ResultOf } from "@throwbar/es/commands";
+import { declined } from "@throwbar/es/commands";
+import { activateTab, getActiveTab, muteTabs, pinTabs, reloadTabs } from "./change.js";
+import { closeTabs, closeTabsByUrl, recoverCloseTabs, recoverCloseTabsByUrl } from "./close.js";
+import type { Context, Recovery } from "./context.js";
+import { groupTabs, recoverGroupTabs, ungroupTabs } from "./group.js";
+import { moveTabs, recoverMoveTabs } from "./move.js";
+import { navigateTab, openTab, recoverNavigateTab, recoverOpenTab } from "./open.js";
+import { recoverRestoreTabs, recoverSaveTabs, restoreTabs, saveTabs } from "./saved.js";
+
+export const handlers = {
+  openTab,
+  closeTabs,
+  closeTabsByUrl,
+  activateTab,
+  navigateTab,
+  reloadTabs,
+  pinTabs,
+  muteTabs,
+  groupTabs,
+  ungroupTabs,
+  moveTabs,
+  saveTabs,
+  restoreTabs,
+  getActiveTab,
+  custom: declined,
+} as const satisfies Handlers<Context>;
+
+/**
+ * What becomes of a command that had begun its effect. One that had not, and one that may be done twice, is simply run.
+ * "interrupted": nothing that can be read tells how far it came.
+ */
+type Recoveries = {
+  readonly [C in Case]: ((action: ActionOf<C>, recovery: Recovery) => Promise<ResultOf<C>>) | "again" | "interrupted";
+};
+
+export const recoveries = {
+  openTab: recoverOpenTab,
+  closeTabs: recoverCloseTabs,
+  closeTabsByUrl: recoverCloseTabsByUrl,
+  activateTab: "again",
+  navigateTab: recoverNavigateTab,
+  reloadTabs: "interrupted",
+  pinTabs: "again",
+  muteTabs: "again",
+  groupTabs: recoverGroupTabs,
+  ungroupTabs: "again",
+  moveTabs: recoverMoveTabs,
+  saveTabs: recoverSaveTabs,
+  restoreTabs: recoverRestoreTabs,
+  getActiveTab: "again",
+  custom: "interrupted",
+} as const satisfies Recoveries;

@@ -1,0 +1,36 @@
+/** Outcomes of single targets. */
+import { create } from "@bufbuild/protobuf";
+import { type ItemOutcome, ItemOutcomeSchema, ItemStatus } from "@throwbar/es/pb/state";
+import { BrowserError, type BrowserErrorKind } from "../platform/port.js";
+import { OutOfTime } from "./deadline.js";
+
+export function item(id: string, status: ItemStatus, detail = "", newId = ""): ItemOutcome {
+  return create(ItemOutcomeSchema, { id, status, detail, newId });
+}
+
+export const notFound = (id: string): ItemOutcome => item(id, ItemStatus.NOT_FOUND);
+
+const statuses: Record<BrowserErrorKind, ItemStatus> = {
+  noTab: ItemStatus.NOT_FOUND,
+  noWindow: ItemStatus.WINDOW_GONE,
+  noGroup: ItemStatus.UNSPECIFIED,
+  busy: ItemStatus.BUSY,
+  unsupportedWindow: ItemStatus.UNSUPPORTED_WINDOW,
+  other: ItemStatus.UNSPECIFIED,
+};
+
+/** What a target's outcome is when the browser refused, or did not answer in time. */
+export function failedItem(id: string, error: unknown): ItemOutcome {
+  if (error instanceof OutOfTime) {
+    return item(id, ItemStatus.UNKNOWN_OUTCOME, "the browser did not answer in time");
+  }
+  if (error instanceof BrowserError) {
+    const status = statuses[error.kind];
+    return item(id, status, status === ItemStatus.NOT_FOUND ? "" : error.message);
+  }
+  return item(id, ItemStatus.UNSPECIFIED, error instanceof Error ? error.message : String(error));
+}
+
+export function countOk(items: readonly ItemOutcome[]): number {
+  return items.filter(({ status }) => status === ItemStatus.OK).length;
+}

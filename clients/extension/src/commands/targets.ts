@@ -1,0 +1,142 @@
+/** From the ids of a caller to tabs and windows that exist. */
+import { CommandFailure } from "@throwbar/es/errors";
+import { ErrorCode } from "@throwbar/es/pb/command";
+import { type ItemOutcome, ItemStatus } from "@throwbar/es/pb/state";
+import { BrowserError, type TabInfo, type WindowInfo } from "../platform/port.js";
+import { compositeId, nativeId } from "../state/identity.js";
+import type { Context } from "./context.js";
+import { inTime, pause } from "./deadline.js";
+import { failedItem, item, notFound } from "./items.js";
+
+/** A tab that a caller named. */
+export interface Target {
+  /** As the caller gave it. */
+  readonly id: string;
+  readonly tab: TabInfo | undefined;
+  /** The id it has now, where that is another one. */
+  readonly newId: string;
+}
+
+export interface FoundTarget extends Target {
+  readonly tab: TabInfo;
+}
+
+/** From here on one question for all tabs is cheaper than one for each. */
+const askForAll = 8;
+
+function wrongForm(id: string, what: string): CommandFailure {
+  return new CommandFailure(ErrorCode.INVALID, `${JSON.stringify(id)} is no id of a ${what}; copy it from a list or search`);
+}
+
+/** The tabs that ids name, each once, in the order of the ids. One that is no tab id at all refuses the whole command. */
+export async function findTabs(context: Context, ids: readonly string[]): Promise<Target[]> {
+  const natives = new Map<string, number | "stale">();
+  for (const id of ids) {
+    const native = nativeId(context.identity, "tab", id);
+    if (native === "invalid") {
+      throw wrongForm(id, "tab");
+    }
+    natives.set(id, native === "stale" ? native : context.current(native));
+  }
+  const find = await finder(context, natives.size);
+  const seen = new Set<number>();
+  const targets: Target[] = [];
+  for (const [id, native] of natives) {
+    const tab = native === "stale" ? undefined : await find(native);
+    if (tab !== undefined && seen.has(tab.id)) {
+      continue; // an old and a new id of one tab
+    }
+    if (tab !== undefined) {
+      seen.add(tab.id);
+    }
+    const now = tab === undefined ? id : compositeId(context.identity, "tab", tab.id);
+    targets.push({ id, tab, newId: now === id ? "" : now });
+  }
+  return targets;
+}
+
+async function finder(context: Context, count: number): Promise<(id: number) => Promise<TabInfo | undefined>> {
+  const { tabs } = context.browser;
+  if (count < askForAll) {
+    return (id) => tabs.get(id);
+  }
+  const all = new Map((await tabs.list()).map((tab) => [tab.id, tab]));
+  return async (id) => all.get(id);
+}
+
+export async function findTab(context: Context, id: string): Promise<TabInfo> {
+  const [target] = await findTabs(context, [id]);
+  if (target?.tab === undefined) {
+    throw new CommandFailure(ErrorCode.NOT_FOUND, `there is no tab ${id} now; list the tabs again`);
+  }
+  return target.tab;
+}
+
+export async function findWindow(context: Context, id: string): Promise<WindowInfo> {
+  const native = nativeId(context.identity, "window", id);
+  if (native === "invalid") {
+    throw wrongForm(id, "window");
+  }
+  const window = native === "stale" ? undefined : (await context.browser.windows.list()).find((each) => each.id === native);
+  if (window === undefined) {
+    throw new CommandFailure(ErrorCode.NOT_FOUND, `there is no window ${id} now; list the windows again`);
+  }
+  return window;
+}
+
+export const isNormal = (window: WindowInfo | undefined): boolean => window?.kind === "normal";
+
+/** A failure of the whole command, from what the browser said about its only target. */
+export function singleFailure(error: unknown): unknown {
+  if (!(error instanceof BrowserError)) {
+    return error;
+  }
+  switch (error.kind) {
+    case "noTab":
+    case "noWindow":
+    case "noGroup":
+      return new CommandFailure(ErrorCode.NOT_FOUND, error.message);
+    case "busy":
+      return new CommandFailure(ErrorCode.BUSY, error.message, true);
+    default:
+      return new CommandFailure(ErrorCode.FAILED, error.message);
+  }
+}
+
+const busyPauses = [50, 100, 200, 400, 800];
+
+/** Repeats a call while a person drags the tab. Only for calls that the browser refuses whole. */
+export async function whenFree<T>(context: Context, run: () => Promise<T>): Promise<T> {
+  for (const ms of busyPauses) {
+    try {
+      return await inTime(run(), context.signal);
+    } catch (error) {
+      if (!(error instanceof BrowserError && error.kind === "busy") || context.signal.aborted) {
+        throw error;
+      }
+    }
+    await pause(ms, context.signal);
+  }
+  return inTime(run(), context.signal);
+}
+
+/** Does the same to each tab, all at once, and says for each one what came of it. */
+export function eachTab(
+  context: Context,
+  targets: readonly Target[],
+  run: (tab: TabInfo) => Promise<Omit<ItemOutcome, "id" | "newId" | "$typeName"> | undefined>,
+): Promise<ItemOutcome[]> {
+  return Promise.all(
+    targets.map(async ({ id, tab, newId }) => {
+      if (tab === undefined) {
+        return notFound(id);
+      }
+      try {
+        const other = await whenFree(context, () => run(tab));
+        return item(id, other?.status ?? ItemStatus.OK, other?.detail, newId);
+      } catch (error) {
+        return failedItem(id, error);
+      }
+    }),
+  );
+}

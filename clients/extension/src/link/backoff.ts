@@ -1,0 +1,28 @@
+/** Waits between attempts: full jitter, so that many devices do not come back at the same moment. */
+const leastMs = 500;
+const mostMs = 30_000;
+
+export class Backoff {
+  readonly #random: () => number;
+  #attempts = 0;
+
+  constructor(random: () => number = Math.random) {
+    this.#random = random;
+  }
+
+  /** The wait before the next attempt. */
+  next(): number {
+    const ceiling = Math.min(mostMs, leastMs * 2 ** Math.min(this.#attempts + 1, 16));
+    this.#attempts++;
+    return leastMs + this.#random() * (ceiling - leastMs);
+  }
+
+  /** A wait that is spread over as long as the server asks for. */
+  spread(afterMs: number): number {
+    return leastMs + this.#random() * Math.max(afterMs, leastMs);
+  }
+
+  reset(): void {
+    this.#attempts = 0;
+  }
+}

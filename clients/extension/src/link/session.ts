@@ -1,0 +1,178 @@
+/** One link from its first frame to its last. */
+import { create } from "@bufbuild/protobuf";
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import {
+  type CommandRequest,
+  type DeviceFrame,
+  DeviceFrameSchema,
+  EndReason,
+  type Hello,
+  type LinkEnd,
+  type Outcome,
+  type ReportRequest,
+  type ReportResponse,
+  type ServerFrame,
+  type WatchResponse,
+  type Welcome,
+} from "@throwbar/es/pb/device";
+import { Reporter } from "./reporter.js";
+
+/** The two calls that a link is made of. */
+export interface LinkCalls {
+  watch(hello: Hello, signal: AbortSignal): AsyncIterable<WatchResponse>;
+  report(request: ReportRequest, signal: AbortSignal): Promise<ReportResponse>;
+}
+
+/** What a session tells the rest of the extension. */
+export interface SessionEvents {
+  welcome(welcome: Welcome): void;
+  command(request: CommandRequest): void;
+  cancel(commandId: string): void;
+  receipt(commandIds: readonly string[]): void;
+  /** The server wants all of the state. */
+  resync(): void;
+}
+
+/** Why a session is over. */
+export interface SessionEnd {
+  readonly reason: EndReason;
+  /** How long the server asks to stay away. */
+  readonly afterMs: number;
+  /** Whether there was a link at all. */
+  readonly stood: boolean;
+  readonly error?: unknown;
+}
+
+/** Until the Welcome says otherwise. */
+const firstFrameMs = 15_000;
+/** A side that misses two heartbeats and a half is gone. */
+const missedBeats = 2.5;
+
+export class SilentServer extends Error {
+  override readonly name = "SilentServer";
+}
+
+export class Session {
+  readonly #calls: LinkCalls;
+  readonly #events: SessionEvents;
+  readonly #stop = new AbortController();
+  #reporter: Reporter | undefined;
+  #patienceMs = firstFrameMs;
+  #watchdog: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(calls: LinkCalls, events: SessionEvents) {
+    this.#calls = calls;
+    this.#events = events;
+  }
+
+  /** Ends the session from this side. */
+  abort(reason: unknown): void {
+    this.#stop.abort(reason);
+  }
+
+  /** Queues frames; without a link they are lost, which the next Hello and snapshot make good. */
+  push(frames: readonly DeviceFrame[], urgent: boolean): void {
+    this.#reporter?.push(frames, urgent);
+  }
+
+  get stands(): boolean {
+    return this.#reporter !== undefined && !this.#stop.signal.aborted;
+  }
+
+  async run(hello: Hello): Promise<SessionEnd> {
+    let end: LinkEnd | undefined;
+    let error: unknown;
+    try {
+      end = await this.#follow(hello);
+    } catch (failure) {
+      error = this.#stop.signal.aborted ? this.#stop.signal.reason : failure;
+    } finally {
+      clearTimeout(this.#watchdog);
+      // The stream and the reports of this link end before there is another one.
+      this.#stop.abort(error);
+    }
+    const retry = end?.retryAfter;
+    return {
+      reason: end?.reason ?? EndReason.UNSPECIFIED,
+      afterMs: retry === undefined ? 0 : durationMs(retry),
+      stood: this.#reporter !== undefined,
+      ...(error === undefined ? {} : { error }),
+    };
+  }
+
+  async #follow(hello: Hello): Promise<LinkEnd | undefined> {
+    this.#alive();
+    for await (const response of this.#calls.watch(hello, this.#stop.signal)) {
+      this.#alive();
+      const end = this.#take(response.frame);
+      if (end !== undefined) {
+        return end;
+      }
+    }
+    return undefined;
+  }
+
+  #alive(): void {
+    clearTimeout(this.#watchdog);
+    this.#watchdog = setTimeout(() => {
+      this.#stop.abort(new SilentServer(`the server was silent for ${Math.round(this.#patienceMs / 1000)} seconds`));
+    }, this.#patienceMs);
+  }
+
+  #take(frame: ServerFrame | undefined): LinkEnd | undefined {
+    const kind = frame?.kind;
+    switch (kind?.case) {
+      case "welcome":
+        this.#begin(kind.value);
+        return undefined;
+      case "heartbeat":
+        // Answered rather than sent by a clock: a page's timers may be slowed down, frames are not.
+        this.push([beat(kind.value.number)], true);
+        return undefined;
+      case "command":
+        this.#events.command(kind.value);
+        return undefined;
+      case "cancel":
+        this.#events.cancel(kind.value.commandId);
+        return undefined;
+      case "receipt":
+        this.#events.receipt(kind.value.commandIds);
+        return undefined;
+      case "resync":
+        this.#events.resync();
+        return undefined;
+      case "end":
+        return kind.value;
+      default: // of a newer server
+        return undefined;
+    }
+  }
+
+  #begin(welcome: Welcome): void {
+    const beatMs = welcome.heartbeat === undefined ? 0 : durationMs(welcome.heartbeat);
+    if (beatMs > 0) {
+      this.#patienceMs = beatMs * missedBeats;
+      this.#alive();
+    }
+    this.#reporter ??= new Reporter(
+      welcome.linkId,
+      (request, signal) => this.#calls.report(request, signal),
+      this.#stop.signal,
+      // A link whose reports are not taken is no link.
+      (error) => this.#stop.abort(error),
+    );
+    this.#events.welcome(welcome);
+  }
+}
+
+function beat(seen: bigint): DeviceFrame {
+  return create(DeviceFrameSchema, { kind: { case: "heartbeat", value: { seen } } });
+}
+
+export function acknowledgement(commandId: string): DeviceFrame {
+  return create(DeviceFrameSchema, { kind: { case: "acknowledgement", value: { commandId } } });
+}
+
+export function outcomeFrame(outcome: Outcome): DeviceFrame {
+  return create(DeviceFrameSchema, { kind: { case: "outcome", value: outcome } });
+}

@@ -1,0 +1,133 @@
+/** What the panel shows of a conversation, made from its events one by one. */
+import { type Event, Outcome, Role, TurnEnd } from "@throwbar/es/pb/agent";
+
+export type Line =
+  | { readonly kind: "person"; readonly text: string; readonly sent: boolean }
+  | { readonly kind: "agent"; readonly text: string; readonly done: boolean }
+  | { readonly kind: "reasoning"; readonly text: string }
+  | ToolLine
+  | { readonly kind: "notice"; readonly text: string }
+  | { readonly kind: "error"; readonly text: string };
+
+export interface ToolLine {
+  readonly kind: "tool";
+  readonly callId: string;
+  readonly name: string;
+  readonly arguments: string;
+  readonly repairs: readonly string[];
+  readonly outcome: "running" | "succeeded" | "failed" | "denied";
+  readonly content: string;
+}
+
+export interface Thread {
+  readonly conversationId: string;
+  readonly running: boolean;
+  readonly lines: readonly Line[];
+  /** The last stored event that is in it. */
+  readonly sequence: bigint;
+}
+
+export const emptyThread: Thread = { conversationId: "", running: false, lines: [], sequence: 0n };
+
+const outcomes: Record<Outcome, ToolLine["outcome"]> = {
+  [Outcome.UNSPECIFIED]: "failed",
+  [Outcome.SUCCEEDED]: "succeeded",
+  [Outcome.FAILED]: "failed",
+  [Outcome.DENIED]: "denied",
+};
+
+const endings: Partial<Record<TurnEnd, string>> = {
+  [TurnEnd.STOPPED]: "Stopped.",
+  [TurnEnd.LIMIT]: "A limit was reached. Send a message to go on.",
+};
+
+/** What a person has just sent, before the server says so. */
+export function withMessage(thread: Thread, text: string): Thread {
+  return { ...thread, running: true, lines: [...thread.lines, { kind: "person", text, sent: false }] };
+}
+
+/** Takes an event in. One that is in already changes nothing. */
+export function withEvent(thread: Thread, event: Event): Thread {
+  if (event.sequence > 0n && event.sequence <= thread.sequence) {
+    return thread;
+  }
+  const next = take(thread, event);
+  return {
+    ...next,
+    conversationId: event.conversationId || thread.conversationId,
+    sequence: event.sequence > thread.sequence ? event.sequence : thread.sequence,
+  };
+}
+
+function take(thread: Thread, { kind }: Event): Thread {
+  switch (kind.case) {
+    case "turnStarted":
+      return { ...thread, running: true };
+    case "textDelta":
+      return grow(thread, "agent", kind.value.text);
+    case "reasoningDelta":
+      return grow(thread, "reasoning", kind.value.text);
+    case "toolCall": {
+      const { callId, name, repairs } = kind.value;
+      const call = { callId, name, repairs, arguments: kind.value.arguments };
+      return add(thread, { kind: "tool", ...call, outcome: "running", content: "" });
+    }
+    case "toolResult":
+      return withResult(thread, kind.value.callId, outcomes[kind.value.outcome], kind.value.content);
+    case "message":
+      return kind.value.role === Role.USER ? withPerson(thread, kind.value.text) : withAnswer(thread, kind.value.text);
+    case "notice":
+      return add(thread, { kind: "notice", text: kind.value.text });
+    case "error":
+      return add(thread, { kind: "error", text: kind.value.message });
+    case "turnEnded":
+      return ended(thread, kind.value.reason);
+    default: // usage, and kinds of a newer server
+      return thread;
+  }
+}
+
+function add(thread: Thread, line: Line): Thread {
+  return { ...thread, lines: [...thread.lines, line] };
+}
+
+function replaceLast(thread: Thread, line: Line): Thread {
+  return { ...thread, lines: [...thread.lines.slice(0, -1), line] };
+}
+
+function grow(thread: Thread, kind: "agent" | "reasoning", text: string): Thread {
+  const last = thread.lines.at(-1);
+  if (last?.kind === "agent" && kind === "agent" && !last.done) {
+    return replaceLast(thread, { ...last, text: last.text + text });
+  }
+  if (last?.kind === "reasoning" && kind === "reasoning") {
+    return replaceLast(thread, { ...last, text: last.text + text });
+  }
+  return add(thread, kind === "agent" ? { kind, text, done: false } : { kind, text });
+}
+
+/** The whole text replaces what came in pieces: pieces may have been missed. */
+function withAnswer(thread: Thread, text: string): Thread {
+  const line: Line = { kind: "agent", text, done: true };
+  const at = thread.lines.findLastIndex((each) => each.kind === "agent" && !each.done);
+  return at < 0 ? add(thread, line) : { ...thread, lines: thread.lines.with(at, line) };
+}
+
+function withPerson(thread: Thread, text: string): Thread {
+  const line: Line = { kind: "person", text, sent: true };
+  const at = thread.lines.findIndex((each) => each.kind === "person" && !each.sent && each.text === text);
+  return at < 0 ? add(thread, line) : { ...thread, lines: thread.lines.with(at, line) };
+}
+
+function withResult(thread: Thread, callId: string, outcome: ToolLine["outcome"], content: string): Thread {
+  const lines = thread.lines.map((line) =>
+    line.kind === "tool" && line.callId === callId ? { ...line, outcome, content } : line,
+  );
+  return { ...thread, lines };
+}
+
+function ended(thread: Thread, reason: TurnEnd): Thread {
+  const lines = thread.lines.map((line) => (line.kind === "agent" ? { ...line, done: true } : line));
+  const text = endings[reason];
+  return { ...thread, running: false, lines: text === undefined ? lines : [...lines, { kind: "notice", text }] };
+}

@@ -1,0 +1,31 @@
+import { BrowserError, type BrowserErrorKind } from "../port.js";
+
+const forms: readonly (readonly [RegExp, BrowserErrorKind])[] = [
+  [/no tab with id: ?(\d+)/i, "noTab"],
+  [/no window with id: ?(\d+)/i, "noWindow"],
+  [/no group with id: ?(\d+)/i, "noGroup"],
+  [/no current window|no last-focused window/i, "noWindow"],
+  [/cannot be (edited|modified) right now/i, "busy"],
+  [/normal windows|not supported by tabs in this window|grouping is not supported/i, "unsupportedWindow"],
+];
+
+/** Reads what the browser says in words. */
+export function browserError(error: unknown): BrowserError {
+  const text = error instanceof Error ? error.message : String(error);
+  for (const [form, kind] of forms) {
+    const found = form.exec(text);
+    if (found !== null) {
+      return new BrowserError(kind, text, found[1] === undefined ? undefined : Number(found[1]));
+    }
+  }
+  return new BrowserError("other", text);
+}
+
+/** Runs a call of the browser's API and turns what it throws into a BrowserError. */
+export async function call<T>(run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    throw browserError(error);
+  }
+}

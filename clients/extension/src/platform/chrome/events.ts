@@ -1,0 +1,50 @@
+import type { BrowserChange } from "../port.js";
+
+type Listener = (change: BrowserChange) => void;
+
+/**
+ * One set of listeners for everything that changes. They are registered when this is called, which has to be while the worker
+ * starts: the browser wakes a stopped worker only for events that it listened to then.
+ */
+export function listen(): (listener: Listener) => () => void {
+  const listeners = new Set<Listener>();
+  const tell = (change: BrowserChange) => {
+    for (const listener of [...listeners]) {
+      listener(change);
+    }
+  };
+  listenToTabs(tell);
+  chrome.windows.onCreated.addListener(() => tell({ kind: "windows" }));
+  chrome.windows.onRemoved.addListener(() => tell({ kind: "windows" }));
+  chrome.windows.onFocusChanged.addListener(() => tell({ kind: "windows" }));
+  chrome.windows.onBoundsChanged?.addListener(() => tell({ kind: "windows" }));
+  for (const event of [
+    chrome.tabGroups.onCreated,
+    chrome.tabGroups.onUpdated,
+    chrome.tabGroups.onMoved,
+    chrome.tabGroups.onRemoved,
+  ]) {
+    event.addListener(() => tell({ kind: "groups" }));
+  }
+  return (listener) => {
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  };
+}
+
+function listenToTabs(tell: Listener): void {
+  const { tabs } = chrome;
+  tabs.onCreated.addListener((tab) => tell({ kind: "window", id: tab.windowId }));
+  tabs.onUpdated.addListener((id, change) => tell({ kind: "tab", id, loading: change.status === "loading" }));
+  tabs.onMoved.addListener((_id, move) => tell({ kind: "window", id: move.windowId }));
+  tabs.onActivated.addListener((info) => tell({ kind: "window", id: info.windowId }));
+  tabs.onAttached.addListener((_id, info) => tell({ kind: "window", id: info.newWindowId }));
+  tabs.onDetached.addListener((_id, info) => tell({ kind: "window", id: info.oldWindowId }));
+  tabs.onReplaced.addListener((by, id) => tell({ kind: "replaced", id, by }));
+  tabs.onRemoved.addListener((id, info) => {
+    tell({ kind: "removed", id });
+    if (!info.isWindowClosing) {
+      tell({ kind: "window", id: info.windowId });
+    }
+  });
+}

@@ -1,0 +1,49 @@
+import type { StorageArea, StoragePort } from "../../src/platform/port.js";
+
+/** Keeps what is JSON, as the browser does. */
+export class FakeArea implements StorageArea {
+  readonly items = new Map<string, string>();
+  writes = 0;
+  /** Makes the next writes fail, as a full storage does. */
+  full = false;
+  onSet: (keys: string[]) => void = () => {};
+
+  async get(keys: readonly string[]): Promise<Record<string, unknown>> {
+    const found = keys.flatMap((key) => {
+      const text = this.items.get(key);
+      return text === undefined ? [] : [[key, JSON.parse(text)] as const];
+    });
+    return Object.fromEntries(found);
+  }
+
+  all(): Promise<Record<string, unknown>> {
+    return this.get([...this.items.keys()]);
+  }
+
+  async set(items: Record<string, unknown>): Promise<void> {
+    if (this.full) {
+      throw new Error("QUOTA_BYTES quota exceeded");
+    }
+    this.writes++;
+    for (const [key, value] of Object.entries(items)) {
+      this.items.set(key, JSON.stringify(value));
+    }
+    this.onSet(Object.keys(items));
+  }
+
+  async remove(keys: readonly string[]): Promise<void> {
+    for (const key of keys) {
+      this.items.delete(key);
+    }
+    this.onSet([...keys]);
+  }
+}
+
+export class FakeStorage implements StoragePort {
+  readonly session = new FakeArea();
+  readonly local = new FakeArea();
+
+  onLocalChange(listener: (keys: readonly string[]) => void): void {
+    this.local.onSet = listener;
+  }
+}

@@ -1,0 +1,83 @@
+package throwbar
+
+import (
+	"context"
+	"fmt"
+
+	"throwbar.dev/throwbar/catalog"
+	"throwbar.dev/throwbar/gen/go/throwbar/agent/v1/agentv1connect"
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
+	"throwbar.dev/throwbar/gen/go/throwbar/control/v1/controlv1connect"
+)
+
+// Config is what a Client is made of.
+type Config struct {
+	Server     string     // address of the server, for example http://127.0.0.1:8080
+	Token      string     // bearer token of a person or program
+	HTTPClient HTTPClient // one of its own if left out: HTTP/1.1, connections kept alive
+}
+
+// Client calls a server. It is safe for concurrent use. The errors of all its services are *Error.
+type Client struct {
+	Devices   controlv1connect.DevicesServiceClient
+	Tokens    controlv1connect.TokenServiceClient
+	Commands  controlv1connect.CommandServiceClient
+	Browser   controlv1connect.BrowserServiceClient
+	Catalogue controlv1connect.CatalogueServiceClient
+	Agent     agentv1connect.AgentServiceClient
+
+	server string
+	http   HTTPClient
+	own    bool // whether http is the client's own
+}
+
+// New makes a client. It dials nothing yet.
+func New(cfg Config) (*Client, error) {
+	server, err := serverURL(cfg.Server)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{server: server, http: cfg.HTTPClient}
+	if c.http == nil {
+		c.http, c.own = newCallerHTTP(), true
+	}
+	rpc := newRPC(c.http, server, cfg.Token)
+	c.Devices = controlv1connect.NewDevicesServiceClient(rpc)
+	c.Tokens = controlv1connect.NewTokenServiceClient(rpc)
+	c.Commands = controlv1connect.NewCommandServiceClient(rpc)
+	c.Browser = controlv1connect.NewBrowserServiceClient(rpc)
+	c.Catalogue = controlv1connect.NewCatalogueServiceClient(rpc)
+	c.Agent = agentv1connect.NewAgentServiceClient(rpc)
+	return c, nil
+}
+
+// Server is the address of the server.
+func (c *Client) Server() string { return c.server }
+
+// CloseIdle drops the connections that are kept open for later calls, if they are the client's own.
+func (c *Client) CloseIdle() {
+	if c.own {
+		closeIdle(c.http)
+	}
+}
+
+// Pair exchanges a pairing code of this client's server for the identity of a device.
+func (c *Client) Pair(ctx context.Context, p Pairing) (Identity, error) {
+	if p.HTTPClient == nil {
+		p.HTTPClient = c.http
+	}
+	return Pair(ctx, c.server, p)
+}
+
+// LoadCatalogue fetches the server's catalogue, with the comments that help and forms are made from.
+func (c *Client) LoadCatalogue(ctx context.Context) (*catalog.Catalogue, error) {
+	res, err := c.Catalogue.GetCatalogue(ctx, &controlv1.GetCatalogueRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("get catalogue: %w", err)
+	}
+	catalogue, err := catalog.New(res.GetDescriptors())
+	if err != nil {
+		return nil, fmt.Errorf("read catalogue: %w", err)
+	}
+	return catalogue, nil
+}

@@ -1,0 +1,51 @@
+package sim
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	throwbar "throwbar.dev/throwbar/clients/go"
+)
+
+// TestAddressTable holds the simulator to the table that the extension is held to.
+func TestAddressTable(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../es/testdata/urls.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table struct {
+		Addresses []struct{ Input, URL, Reason string }
+	}
+	if err := json.Unmarshal(raw, &table); err != nil {
+		t.Fatal(err)
+	}
+	if len(table.Addresses) == 0 {
+		t.Fatal("the table is empty")
+	}
+	for _, row := range table.Addresses {
+		got, err := checkAddress(row.Input)
+		if got != row.URL || (err == nil) != (row.Reason == "") {
+			t.Errorf("%q: %q, %v; want %q, %s", row.Input, got, err, row.URL, row.Reason)
+		}
+		if err != nil && throwbar.CodeOf(err) != throwbar.CodeRefused {
+			t.Errorf("%q: %v", row.Input, err)
+		}
+	}
+}
+
+func FuzzAddress(f *testing.F) {
+	for _, s := range []string{"example.com", "http://a:80/x?y#z", "javascript:1", "https://[::1]:8/", "https://ü.example/ß"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, input string) {
+		once, err := checkAddress(input)
+		if err != nil {
+			return
+		}
+		if twice, err := checkAddress(once); err != nil || twice != once {
+			t.Errorf("%q becomes %q, which becomes %q, %v", input, once, twice, err)
+		}
+	})
+}
