@@ -125,3 +125,24 @@ func TestACommandThatTheServerWasNotBuiltWithRunsEndToEnd(t *testing.T) {
 		t.Errorf("history: %v, %v", list, err)
 	}
 }
+
+func TestExitCodesTellWhatHappened(t *testing.T) {
+	t.Parallel()
+	s := apptest.Start(t, app.Config{})
+	k := startKettle(t, s)
+	for name, row := range map[string]struct {
+		args []string
+		want int
+	}{
+		"fine":                  {[]string{"devices"}, 0},
+		"a device that cannot":  {[]string{"call", "openTab", "--device", "kettle", "--url", "a.example"}, 1},
+		"wrong flag":            {[]string{"call", "openTab", "--device", "kettle", "--address", "a.example"}, 2},
+		"another boot":          {[]string{"call", "closeTabs", "--tab-ids", k.id + "_tzz-1"}, 1},
+		"a token that is wrong": {[]string{"devices", "--token-file", "stranger_test.go"}, 6},
+		"nobody there":          {[]string{"devices", "--server", "http://127.0.0.1:1"}, 3},
+	} {
+		if code, out, errs := throwbarCLI(t, s, row.args...); code != row.want {
+			t.Errorf("%s: exit %d, want %d\n%s%s", name, code, row.want, out, errs)
+		}
+	}
+}

@@ -39,14 +39,22 @@ type watched struct {
 	sequence uint64
 }
 
-func serve(t *testing.T) *script {
-	t.Helper()
-	s := &script{links: make(chan *memLink, 100), watches: map[string]*watched{}}
+func prepare() *script {
+	return &script{links: make(chan *memLink, 100), watches: map[string]*watched{}}
+}
+
+func (s *script) handler() http.Handler {
 	server := connect.NewServer(authenticate)
 	devicev1connect.RegisterDeviceServiceHandler(server, s)
 	mux := http.NewServeMux()
 	connecthttp.Mount(mux, server, connecthttp.WithCompressMinBytes(1024))
-	ts := httptest.NewUnstartedServer(s.unreliable(mux))
+	return s.unreliable(mux)
+}
+
+func serve(t *testing.T) *script {
+	t.Helper()
+	s := prepare()
+	ts := httptest.NewUnstartedServer(s.handler())
 	ts.Config.Protocols = &http.Protocols{}
 	ts.Config.Protocols.SetHTTP1(true)
 	ts.Config.Protocols.SetUnencryptedHTTP2(true)
@@ -393,3 +401,31 @@ func TestPair(t *testing.T) {
 }
 
 var _ commandv1.Handler = (*testHandler)(nil)
+
+func TestBothRoadsOverTLS(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, transport Transport) {
+		s := prepare()
+		ts := httptest.NewUnstartedServer(s.handler())
+		ts.EnableHTTP2 = true
+		ts.StartTLS()
+		t.Cleanup(ts.Close)
+		s.url = ts.URL
+		client := newLinkHTTP()
+		own, _ := client.Transport.(*http.Transport)
+		trusting, _ := ts.Client().Transport.(*http.Transport)
+		own.TLSClientConfig = trusting.TLSClientConfig.Clone()
+		stop, ended := running(t, s, transport, func(c *DeviceConfig) { c.HTTPClient = client })
+		l := dialled(t, s)
+		l.welcome()
+		l.command("c", openTab("a"), time.Minute)
+		await(t, l)
+		if f := await(t, l); f.GetOutcome().GetResult() == nil {
+			t.Errorf("frame %v", f)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	})
+}

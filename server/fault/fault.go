@@ -96,6 +96,12 @@ func codes() map[Code]commandv1.ErrorCode {
 	}
 }
 
+// OfCommand says whether a code can be the outcome of a command.
+func (c Code) OfCommand() bool {
+	_, ok := codes()[c]
+	return ok
+}
+
 // Command is the fault as a command's outcome. What is no outcome of a command is FAILED with a text that is safe.
 func Command(err error) *commandv1.CommandError {
 	var f *Error

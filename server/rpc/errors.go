@@ -56,6 +56,9 @@ func toConnect(ctx context.Context, log *slog.Logger, procedure string, err erro
 		return err
 	case errors.As(err, &known):
 		out := connect.NewError(code(known.Code), known.Message).WithCause(err)
+		if !known.Code.OfCommand() {
+			return out
+		}
 		if detail, derr := connectproto.NewErrorDetail(fault.Command(known)); derr == nil {
 			out = out.WithDetail(detail)
 		}

@@ -72,9 +72,12 @@ type fitter struct {
 	order []*Value
 }
 
+// maxLists is how many lists lose rows; a value that is too long even then is not shown at all.
+const maxLists = 50
+
 // rows leaves out rows of the lists with the most of them until the value is short enough or no list has two.
 func (f *fitter) rows(v *Value, limit int) {
-	for {
+	for range maxLists {
 		over := len(v.String()) - limit
 		if over <= 0 {
 			return

@@ -10,8 +10,8 @@ const c = "https://c.test/";
 
 function three() {
   const browser = new FakeBrowser(a, b, c);
-  const [ta, tb, tc] = browser.tabList as [{ id: number }, { id: number }, { id: number }];
-  return { browser, ...bench(browser), ids: [ta.id, tb.id, tc.id] as const };
+  const ids = browser.tabList.map(({ id }) => id) as unknown as readonly [number, number, number];
+  return { browser, ...bench(browser), ids };
 }
 
 test("openTab opens in the window that was in front last, and notes first which tabs have the address already", async () => {

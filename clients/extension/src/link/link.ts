@@ -28,6 +28,8 @@ export class Link {
   readonly #mirror = new Mirror();
   readonly #runner: Runner;
   #session: Session | undefined;
+  /** Whether this link has had its snapshot, on which deltas count. */
+  #inStep = false;
   #status: LinkStatus = { state: "connecting", detail: "", server: "", name: "" };
   #running = false;
   /** Goes up with each new start that is asked for: what was begun before it is out of date. */
@@ -87,12 +89,12 @@ export class Link {
   }
 
   #changed(push: StatePush): void {
-    this.#push(this.#mirror.apply(push).map((value) => frame({ case: "delta", value })), false);
-  }
-
-  #push(frames: readonly DeviceFrame[], urgent: boolean): void {
-    if (frames.length > 0) {
-      this.#session?.push(frames, urgent);
+    const deltas = this.#mirror.apply(push);
+    if (this.#inStep && deltas.length > 0) {
+      this.#session?.push(
+        deltas.map((value) => frame({ case: "delta", value })),
+        false,
+      );
     }
   }
 
@@ -131,6 +133,7 @@ export class Link {
       resync: () => void this.#sendSnapshot(),
     });
     this.#session = session;
+    this.#inStep = false;
     try {
       return await session.run(hello);
     } finally {
@@ -195,11 +198,13 @@ export class Link {
       }
       this.#mirror.apply(push);
     }
-    const chunks = this.#mirror.snapshot();
-    session?.push(
-      chunks.map((value) => frame({ case: "snapshot", value })),
-      true,
-    );
+    if (session !== undefined && session === this.#session) {
+      session.push(
+        this.#mirror.snapshot().map((value) => frame({ case: "snapshot", value })),
+        true,
+      );
+      this.#inStep = true;
+    }
   }
 
   #ask(message: ToWorker): Promise<unknown> {

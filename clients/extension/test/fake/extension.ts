@@ -1,0 +1,109 @@
+/** A whole extension without a browser: worker, link and everything between, with a worker that can be stopped. */
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { ActionSchema } from "@throwbar/es/pb/command";
+import type { Outcome } from "@throwbar/es/pb/device";
+import { SavedTabSchema } from "@throwbar/es/pb/state";
+import { vi } from "vitest";
+import { isMessage, type Pairing } from "../../src/bridge/messages.js";
+import { pairingKey } from "../../src/bridge/settings.js";
+import { WorkerSide } from "../../src/bridge/worker.js";
+import { Backoff } from "../../src/link/backoff.js";
+import { Link } from "../../src/link/link.js";
+import { FakeBrowser } from "./browser.js";
+import { FakeClock } from "./clock.js";
+import { FakeHub, type FakeMessages } from "./messages.js";
+import { FakeServer } from "./server.js";
+import { FakeStorage } from "./storage.js";
+
+export const pairing: Pairing = { server: "http://127.0.0.1:3913", deviceId: "dev1", token: "secret", name: "laptop" };
+
+export class FakeExtension {
+  readonly browser: FakeBrowser;
+  readonly storage = new FakeStorage();
+  readonly clock = new FakeClock();
+  readonly server = new FakeServer();
+  readonly hub = new FakeHub();
+  readonly link: Link;
+  readonly #linkMessages = this.hub.part();
+  worker: WorkerSide;
+  #workerMessages: FakeMessages;
+
+  constructor(browser = new FakeBrowser("https://a.test/", "https://b.test/"), paired = true) {
+    this.browser = browser;
+    if (paired) {
+      this.storage.local.items.set(pairingKey, JSON.stringify(pairing));
+    }
+    [this.worker, this.#workerMessages] = this.#startWorker();
+    this.link = new Link({
+      messages: this.#linkMessages,
+      clock: this.clock,
+      calls: () => this.server,
+      backoff: new Backoff(() => 0),
+    });
+    this.#linkMessages.onMessage((message) => (isMessage(message, "link") ? this.link.receive(message) : undefined));
+  }
+
+  #startWorker(): [WorkerSide, FakeMessages] {
+    const messages = this.hub.part();
+    const worker = new WorkerSide({
+      browser: this.browser,
+      storage: this.storage,
+      messages,
+      clock: this.clock,
+      about: async () => ({ version: "1", agent: "Fake 1", platform: "linux" }),
+      ensureLink: async () => {},
+    });
+    worker.readAgain();
+    return [worker, messages];
+  }
+
+  /** Stops the worker, and starts another at the next message, as the browser does: at once here. */
+  killWorker(): void {
+    this.browser.deafen();
+    const old = this.#workerMessages;
+    [this.worker, this.#workerMessages] = this.#startWorker();
+    this.hub.stop(old);
+  }
+
+  /** The browser ends and starts again: tabs have other ids, and what belongs to the session is gone. */
+  restartBrowser(): void {
+    this.storage.session.items.clear();
+    this.killWorker();
+  }
+
+  /** Starts the link and lets the server welcome it. */
+  async online(): Promise<void> {
+    this.link.start();
+    await vi.waitFor(() => this.server.link);
+    this.server.link.welcome();
+    await vi.waitFor(() => {
+      if (this.server.link.of("snapshot").length === 0) {
+        throw new Error("no snapshot yet");
+      }
+    });
+  }
+
+  command(
+    commandId: string,
+    kind: NonNullable<MessageInitShape<typeof ActionSchema>["kind"]>,
+    more: { readonly leftMs?: number; readonly saved?: MessageInitShape<typeof SavedTabSchema>[] } = {},
+  ): void {
+    const { leftMs = 30_000, saved = [] } = more;
+    const timeLeft = { seconds: BigInt(Math.floor(leftMs / 1000)), nanos: (leftMs % 1000) * 1e6 };
+    this.server.link.send({
+      case: "command",
+      value: { commandId, action: { kind }, timeLeft, attempt: 1, saved: saved.map((tab) => create(SavedTabSchema, tab)) },
+    });
+  }
+
+  /** The outcomes of a command on the current link, once there is one. */
+  outcome(commandId: string): Promise<Outcome> {
+    return vi.waitFor(() => {
+      const found = this.server.link.of("outcome").find((outcome) => outcome.commandId === commandId);
+      if (found === undefined) {
+        throw new Error(`no outcome of ${commandId}`);
+      }
+      return found;
+    });
+  }
+}
