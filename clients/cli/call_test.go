@@ -193,7 +193,7 @@ func TestWrongArguments(t *testing.T) {
 		"call moveTabs --tab-ids a --index 100001":      "--index: must be less than or equal to 100000",
 		"call openTab --device work":                    "--url is missing",
 		"call openTab --url x":                          "openTab needs a device: say which with --device; there is laptop, work, laptop",
-		"call openTab --url x --device wrok":            "no device is called \"wrok\": did you mean work?",
+		"call openTab --url x --device worc":            "no device is called \"worc\": did you mean work?",
 		"call openTab --url x --device laptop":          "2 devices are called \"laptop\": use an id: k3v9x2mqta (Chromium 156, online), zz9x2mqtab (Chromium 156, offline)",
 		"call openTab --url x --device work --ttl 0s":   "--ttl has to be longer than zero",
 		"call openTab --url x --device work --ttl soon": "--ttl",

@@ -267,7 +267,8 @@ func (p *program) listConversations(ctx context.Context) error {
 			is = term.Cell{Text: "running", Style: term.Green}
 		}
 		t.Rows = append(t.Rows, []term.Cell{
-			{Text: c.GetHandle(), Style: term.Bold}, term.Text(c.GetTitle()),
+			{Text: c.GetHandle(), Style: term.Bold},
+			term.Text(c.GetTitle()),
 			term.Text(term.When(c.GetUpdatedAt().AsTime(), p.Now())), is,
 		})
 	}

@@ -175,7 +175,8 @@ func (p *program) devicesTable(devices []*controlv1.Device) {
 			tabs = fmt.Sprint(d.GetTabCount())
 		}
 		t.Rows = append(t.Rows, []term.Cell{
-			{Text: d.GetName(), Style: term.Bold}, term.Text(d.GetDeviceId()),
+			{Text: d.GetName(), Style: term.Bold},
+			term.Text(d.GetDeviceId()),
 			term.Text(args.ShortOf(d.GetKind().Descriptor(), d.GetKind().Number())),
 			state, term.Text(tabs), term.Text(seen), term.Text(d.GetAgent()), term.Text(d.GetPlatform()),
 		})

@@ -173,11 +173,13 @@ func TestTokens(t *testing.T) {
 		"others read":  {run{args: []string{"devices", "--token-file", write("open", secret, 0o644)}}, 0, "warning: " + dir + "/open can be read by others"},
 		"environment":  {run{args: []string{"devices"}, env: map[string]string{"THROWBAR_TOKEN_FILE": write("env", secret, 0o600)}}, 0, "laptop"},
 		"own elsewhere": {
-			run{args: []string{"devices", "--server", "https://throwbar.example"}}, 6,
+			run{args: []string{"devices", "--server", "https://throwbar.example"}},
+			6,
 			"the token of this machine's server is not for https://throwbar.example",
 		},
 		"in the clear": {
-			run{args: []string{"devices", "--server", "http://throwbar.example", "--token-file", write("t", secret, 0o600)}}, 2,
+			run{args: []string{"devices", "--server", "http://throwbar.example", "--token-file", write("t", secret, 0o600)}},
+			2,
 			"only over https",
 		},
 	} {

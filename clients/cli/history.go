@@ -93,8 +93,10 @@ func (p *program) historyTable(commands []*controlv1.Command) {
 	}
 	for _, c := range commands {
 		t.Rows = append(t.Rows, []term.Cell{
-			{Text: term.When(c.GetCreatedAt().AsTime(), p.Now()), Style: term.Dim}, term.Text(c.GetDeviceName()),
-			{Text: c.GetName(), Style: term.Bold}, state(c.GetState()), term.Text(took(c)), term.Text(outcomeText(c)),
+			{Text: term.When(c.GetCreatedAt().AsTime(), p.Now()), Style: term.Dim},
+			term.Text(c.GetDeviceName()),
+			{Text: c.GetName(), Style: term.Bold},
+			state(c.GetState()), term.Text(took(c)), term.Text(outcomeText(c)),
 			term.Text(c.GetCommandId()),
 		})
 	}

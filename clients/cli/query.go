@@ -117,7 +117,9 @@ func (p *program) commandsVerb() *cobra.Command {
 			t := term.Table{Header: []string{"name", "effect", "asks a person", "what it does"}, Shrink: []int{3}}
 			for _, e := range known.Commands() {
 				t.Rows = append(t.Rows, []term.Cell{
-					{Text: e.Name, Style: term.Bold}, {Text: effect(e), Style: effectStyle(e)}, term.Text(approval(e)),
+					{Text: e.Name, Style: term.Bold},
+					{Text: effect(e), Style: effectStyle(e)},
+					term.Text(approval(e)),
 					term.Text(firstSentence(e.Summary)),
 				})
 			}

@@ -127,7 +127,8 @@ func (p *program) tabsTable(a *tabsAnswer) {
 	for _, tab := range a.tabs {
 		device := a.devices[deviceOf(tab.GetTabId())]
 		t.Rows = append(t.Rows, []term.Cell{
-			term.Text(device.GetName()), term.Text(tab.GetTitle()), {Text: tab.GetUrl(), Style: term.Dim},
+			term.Text(device.GetName()), term.Text(tab.GetTitle()),
+			{Text: tab.GetUrl(), Style: term.Dim},
 			term.Text(tab.GetTabId()), term.Text(tabWords(tab)), p.freshness(device),
 		})
 	}
@@ -175,8 +176,11 @@ func tabWords(tab *commandv1.Tab) string {
 		is   bool
 		word string
 	}{
-		{tab.GetActive(), "active"}, {tab.GetPinned(), "pinned"}, {tab.GetMuted(), "muted"},
-		{tab.GetAudible(), "audible"}, {tab.GetDiscarded(), "asleep"},
+		{tab.GetActive(), "active"},
+		{tab.GetPinned(), "pinned"},
+		{tab.GetMuted(), "muted"},
+		{tab.GetAudible(), "audible"},
+		{tab.GetDiscarded(), "asleep"},
 	} {
 		if row.is {
 			words = append(words, row.word)

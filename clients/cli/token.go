@@ -146,7 +146,8 @@ func (p *program) tokenListVerb() *cobra.Command {
 			t := term.Table{Header: []string{"name", "scope", "made", "device", "id"}, Shrink: []int{0}, DropEmpty: true}
 			for _, token := range all.GetTokens() {
 				t.Rows = append(t.Rows, []term.Cell{
-					{Text: token.GetName(), Style: term.Bold}, term.Text(scopeName(token)),
+					{Text: token.GetName(), Style: term.Bold},
+					term.Text(scopeName(token)),
 					term.Text(term.When(token.GetCreatedAt().AsTime(), p.Now())), term.Text(token.GetDeviceId()),
 					term.Text(token.GetTokenId()),
 				})

@@ -148,16 +148,20 @@ func (p *program) event(frame *controlv1.WatchEventsResponse) error {
 	case e.GetCommand() != nil:
 		c := e.GetCommand()
 		s := state(c.GetState())
-		words := []string{term.Visible(e.GetDeviceId()), p.out.Paint(term.Bold, term.Visible(c.GetName())),
-			p.out.Paint(s.Style, s.Text), term.Visible(c.GetDetail())}
+		words := []string{
+			term.Visible(e.GetDeviceId()), p.out.Paint(term.Bold, term.Visible(c.GetName())),
+			p.out.Paint(s.Style, s.Text), term.Visible(c.GetDetail()),
+		}
 		if c.GetLate() {
 			words = append(words, "late: it changes nothing")
 		}
 		p.out.Print(p.out.Paint(term.Dim, head) + join(append(words, p.out.Paint(term.Dim, term.Visible(c.GetCommandId())))))
 	case e.GetDevice() != nil:
 		change := e.GetDevice().GetChange()
-		p.out.Print(p.out.Paint(term.Dim, head) + join([]string{term.Visible(e.GetDeviceId()),
-			p.out.Paint(term.Bold, term.Visible(e.GetDevice().GetName())), args.ShortOf(change.Descriptor(), change.Number())}))
+		p.out.Print(p.out.Paint(term.Dim, head) + join([]string{
+			term.Visible(e.GetDeviceId()),
+			p.out.Paint(term.Bold, term.Visible(e.GetDevice().GetName())), args.ShortOf(change.Descriptor(), change.Number()),
+		}))
 	default: // of a kind that this program does not know
 		p.out.Print(p.out.Paint(term.Dim, head) + join([]string{term.Visible(e.GetDeviceId()), "something else"}))
 	}

@@ -95,8 +95,10 @@ func TestMessage(t *testing.T) {
 		given bool
 		want  string
 	}{
-		"freshness": {&controlv1.DeviceState{Name: "n", Freshness: &controlv1.Freshness{AsOf: timestamppb.New(now.Add(-time.Hour))}}, false,
-			"name       n\nfreshness  1 h ago\n"},
+		"freshness": {
+			&controlv1.DeviceState{Name: "n", Freshness: &controlv1.Freshness{AsOf: timestamppb.New(now.Add(-time.Hour))}}, false,
+			"name       n\nfreshness  1 h ago\n",
+		},
 		"never":   {&controlv1.DeviceState{Name: "n", Freshness: &controlv1.Freshness{}}, false, "name       n\nfreshness  never\n"},
 		"zeros":   {&commandv1.CloseTabs_Result{}, false, "closed count  0\n"},
 		"given":   {&commandv1.ReloadTabs{TabIds: []string{"a", "b"}}, true, "tab ids  a, b\n"},
