@@ -39,7 +39,8 @@ type bench struct {
 	model     *modeltest.Server
 	world     *agenttest.World
 	workspace string
-	dead      atomic.Bool // nothing is stored any more, as if the process had been killed
+	dead      atomic.Bool  // nothing is stored any more, as if the process had been killed
+	sick      atomic.Int32 // how many of the next changes are not stored
 	ended     chan agentv1.TurnEnd
 	stop      func() error
 }
@@ -62,11 +63,12 @@ func newBench(t *testing.T, script ...modeltest.Step) *bench {
 type mortal struct {
 	conversation.Store
 	dead  *atomic.Bool
+	sick  *atomic.Int32
 	ended chan<- agentv1.TurnEnd
 }
 
 func (m mortal) Append(ctx context.Context, change conversation.Change) error {
-	if m.dead.Load() {
+	if m.dead.Load() || m.sick.Add(-1) >= 0 {
 		return errors.New("the process is gone")
 	}
 	err := m.Store.Append(ctx, change)
@@ -88,7 +90,7 @@ func (b *bench) start(m turn.Model) {
 	}
 	a, err := agent.New(agent.Config{
 		Catalogue: c, Model: m, ModelName: "test", Hint: "set THROWBAR_MODEL", Commander: b.world, Querier: b.world,
-		Store:     mortal{storage.New(s), &b.dead, b.ended},
+		Store:     mortal{storage.New(s), &b.dead, &b.sick, b.ended},
 		Workspace: func(context.Context) (string, error) { return b.workspace, nil },
 		Random:    rand.Reader, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
@@ -360,13 +362,17 @@ func TestADetachedTurnGoesOnUntilItIsStopped(t *testing.T) {
 func TestAStopOfTheServerEndsTurns(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, openTab("https://a.example"), modeltest.Text("fine"))
-	begun, release := b.stuck()
+	begun := make(chan struct{})
+	b.world.BeforeCommand = func(ctx context.Context, _ turn.Call) error {
+		close(begun)
+		<-ctx.Done()
+		return nil
+	}
 	stream, err := b.Chat(t.Context(), &agentv1.ChatRequest{Message: "open", Detached: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-begun
-	go func() { release <- struct{}{} }()
 	if err := b.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -422,6 +428,48 @@ func TestAKilledProcessLeavesASoundConversation(t *testing.T) {
 	}
 	if got := b.model.Last().LastResult(); !strings.Contains(got, "may have taken effect") {
 		t.Errorf("the model was not told: %s", got)
+	}
+}
+
+// A store that fails once in the middle of a turn ends the turn, and leaves nothing open.
+func TestAStoreThatFailsOnceEndsTheTurnSoundly(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, openTab("https://a.example"), modeltest.Text("fine"))
+	b.world.BeforeCommand = func(context.Context, turn.Call) error {
+		b.sick.Store(1)
+		return nil
+	}
+	told := b.must(b.chat("", "go"))
+	id := told[0].GetConversationId()
+	events := b.stored(id)
+	n := len(events)
+	if end(told) != agentv1.TurnEnd_TURN_END_FAILED || end(events) != agentv1.TurnEnd_TURN_END_FAILED || told[len(told)-1].GetSequence() != uint64(n) {
+		t.Fatalf("told %v\nstored %v", told, events)
+	}
+	if got := events[n-3].GetToolResult(); got.GetName() != "openTab" || !strings.Contains(got.GetContent(), "interrupted") {
+		t.Errorf("result: %v", got)
+	}
+	b.world.BeforeCommand = nil
+	if got := b.must(b.chat(id, "go on")); end(got) != agentv1.TurnEnd_TURN_END_ANSWERED {
+		t.Errorf("after it: %v", got)
+	}
+}
+
+// panicky is a model that is broken inside.
+type panicky struct{}
+
+func (panicky) Complete(context.Context, model.Request, model.Sink) (model.Turn, error) {
+	panic("boom")
+}
+
+func TestAFaultInATurnEndsTheTurnOnly(t *testing.T) {
+	t.Parallel()
+	b := &bench{t: t, dir: t.TempDir(), world: agenttest.New(), workspace: "w", ended: make(chan agentv1.TurnEnd, 64)}
+	b.start(panicky{})
+	for range 2 {
+		if got := b.must(b.chat("", "hello")); end(got) != agentv1.TurnEnd_TURN_END_FAILED {
+			t.Errorf("events: %v", got)
+		}
 	}
 }
 

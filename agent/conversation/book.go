@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -190,15 +191,24 @@ func (b *Book) begin(ctx context.Context, c Conversation, isNew bool, r *run, me
 func (b *Book) turn(ctx context.Context, j *journal, history []model.Message) {
 	defer b.turns.Done()
 	defer j.run.stop(nil)
-	err := b.config.Turner.Run(ctx, turn.Task{
-		Workspace: j.conversation.Workspace, Principal: j.conversation.ID, History: history, Journal: j,
-	})
-	if err != nil {
-		b.config.Log.ErrorContext(ctx, "turn could not be kept", slog.String("conversation_id", j.conversation.ID), slog.Any("error", err))
+	if err := b.guarded(ctx, j, history); err != nil {
+		b.config.Log.ErrorContext(ctx, "turn broke", slog.String("conversation_id", j.conversation.ID), slog.Any("error", err))
 		j.giveUp(ctx)
 	}
 	b.release(j.conversation.ID, j.run)
 	j.run.feed.end()
+}
+
+// guarded runs a turn so that a fault in it does not end the server.
+func (b *Book) guarded(ctx context.Context, j *journal, history []model.Message) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("turn panicked: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	return b.config.Turner.Run(ctx, turn.Task{
+		Workspace: j.conversation.Workspace, Principal: j.conversation.ID, History: history, Journal: j,
+	})
 }
 
 // Stop stops the turn of a conversation and waits for its end. It says whether one ran.

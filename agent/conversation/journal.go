@@ -65,13 +65,14 @@ func (j *journal) store(ctx context.Context, change Change) error {
 	return nil
 }
 
-// giveUp ends a turn whose journal failed. If that cannot be kept either, the caller is told at least, and the next
-// look at the conversation mends it.
+// giveUp ends a turn that broke. If that cannot be kept either, the caller is told at least, and the next look at the
+// conversation mends it.
 func (j *journal) giveUp(ctx context.Context) {
-	events := ending("the server could not keep this conversation: its log says why")
-	if err := j.store(ctx, Change{Events: events}); err == nil {
+	const why = "The server failed in the middle of this turn: its log says why."
+	if err := j.mend(context.WithoutCancel(ctx), why); err == nil {
 		return
 	}
+	events := ending(why)
 	for _, event := range events {
 		j.stamp(event, 0)
 	}
@@ -98,7 +99,7 @@ func (b *Book) load(ctx context.Context, j *journal) error {
 		return nil
 	}
 	mending := &journal{book: b, conversation: c, turn: last.GetTurnId(), last: j.last}
-	if err := mending.mend(ctx); err != nil {
+	if err := mending.mend(ctx, "The server stopped while this turn ran. Say \"go on\" to continue."); err != nil {
 		return err
 	}
 	j.last = mending.last
@@ -128,7 +129,7 @@ func (b *Book) mend(ctx context.Context, c Conversation) error {
 }
 
 // mend gives every open call of the history a result, and ends the turn.
-func (j *journal) mend(ctx context.Context) error {
+func (j *journal) mend(ctx context.Context, why string) error {
 	history, err := j.book.config.Store.Messages(ctx, j.conversation.ID)
 	if err != nil {
 		return fmt.Errorf("read history: %w", err)
@@ -136,7 +137,7 @@ func (j *journal) mend(ctx context.Context) error {
 	var change Change
 	for _, call := range open(history) {
 		content, err := tool.Fail("interrupted",
-			"the server stopped before the outcome was known; it may have taken effect: look before you try again").Print(j.book.config.Random)
+			"the turn broke before the outcome was known; it may have taken effect: look before you try again").Print(j.book.config.Random)
 		if err != nil {
 			return fmt.Errorf("print result: %w", err)
 		}
@@ -145,7 +146,7 @@ func (j *journal) mend(ctx context.Context) error {
 			CallId: call.ID, Name: call.Name, Outcome: agentv1.Outcome_OUTCOME_FAILED, Content: content,
 		}}})
 	}
-	change.Events = append(change.Events, ending("The server stopped while this turn ran. Say \"go on\" to continue.")...)
+	change.Events = append(change.Events, ending(why)...)
 	return j.store(ctx, change)
 }
 

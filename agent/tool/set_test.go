@@ -180,7 +180,6 @@ func TestTheDeviceIsBesideTheArguments(t *testing.T) {
 	}
 }
 
-// T32, and a field that would hide the device.
 func TestContractsThatNoRequestCarries(t *testing.T) {
 	t.Parallel()
 	option := `option (throwbar.option.v1.command) = { effect: EFFECT_READ approval: APPROVAL_AUTO }; message Result {}`
@@ -191,6 +190,16 @@ func TestContractsThatNoRequestCarries(t *testing.T) {
 	long := tooltest.Image(t, `message Odd { `+option+` }`, "o"+strings.Repeat("d", 64), "Odd", "Odd.")
 	if err := refused(t, long); err == nil || !strings.Contains(err.Error(), "the name does not match") {
 		t.Errorf("long name: %v", err)
+	}
+}
+
+func TestMoreToolsThanARequestCarries(t *testing.T) {
+	t.Parallel()
+	if err := refused(t, tooltest.Many(t, tool.MaxTools-21)); err != nil {
+		t.Errorf("%d tools: %v", tool.MaxTools, err)
+	}
+	if err := refused(t, tooltest.Many(t, tool.MaxTools-20)); err == nil || !strings.Contains(err.Error(), "there are 129 tools; a request carries at most 128") {
+		t.Errorf("one more: %v", err)
 	}
 }
 

@@ -116,8 +116,8 @@ func Image(t testing.TB, source, member, message, comment string) []byte {
 			continue
 		}
 		file.Dependency = append(file.Dependency, path)
-		extend(file, 0, member, ".snippet."+message, comment)
-		extend(file, 1, member, ".snippet."+message+".Result", "What "+member+" did.")
+		extend(file, 0, strangerNumber, member, ".snippet."+message, comment)
+		extend(file, 1, strangerNumber, member, ".snippet."+message+".Result", "What "+member+" did.")
 	}
 	set.File = append(set.File, compile(t, `syntax = "proto3"; package snippet;
 import "buf/validate/validate.proto";
@@ -132,12 +132,43 @@ import "throwbar/option/v1/option.proto";
 
 const strangerNumber = 5000
 
+// Many returns the descriptor image with a number of further commands in both unions.
+func Many(t testing.TB, n int) []byte {
+	t.Helper()
+	set := &descriptorpb.FileDescriptorSet{}
+	if err := proto.Unmarshal(gen.Descriptors, set); err != nil {
+		t.Fatal(err)
+	}
+	var source strings.Builder
+	source.WriteString(`syntax = "proto3"; package snippet; import "throwbar/option/v1/option.proto";`)
+	for i := range n {
+		fmt.Fprintf(&source, `message M%d { option (throwbar.option.v1.command) = {effect: EFFECT_READ approval: APPROVAL_AUTO}; message Result {} }`, i)
+	}
+	for _, file := range set.GetFile() {
+		if file.GetName() != "throwbar/command/v1/command.proto" {
+			continue
+		}
+		file.Dependency = append(file.Dependency, path)
+		for i := range n {
+			number, member, message := int32(strangerNumber+i), fmt.Sprintf("m%d", i), fmt.Sprintf(".snippet.M%d", i)
+			extend(file, 0, number, member, message, "One of many.")
+			extend(file, 1, number, member, message+".Result", "What it did.")
+		}
+	}
+	set.File = append(set.File, compile(t, source.String()))
+	raw, err := proto.Marshal(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
 // extend adds a member to the union at an index of a file's messages.
-func extend(file *descriptorpb.FileDescriptorProto, union int32, member, typeName, comment string) {
+func extend(file *descriptorpb.FileDescriptorProto, union, number int32, member, typeName, comment string) {
 	message := file.GetMessageType()[union]
 	at := int32(len(message.GetField()))
 	message.Field = append(message.Field, &descriptorpb.FieldDescriptorProto{
-		Name: proto.String(member), Number: proto.Int32(strangerNumber), TypeName: proto.String(typeName),
+		Name: proto.String(member), Number: proto.Int32(number), TypeName: proto.String(typeName),
 		Label:      descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum(),
 		Type:       descriptorpb.FieldDescriptorProto_TYPE_MESSAGE.Enum(),
 		OneofIndex: proto.Int32(0), JsonName: proto.String(jsonName(member)),
