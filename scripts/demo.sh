@@ -73,15 +73,23 @@ show devices
 say "3. Which YouTube tabs are open on the laptop? (answered by the server: the device is not asked)"
 show tabs --device laptop --query youtube
 
+by_hand() {
+	local ids
+	ids=$("$throwbar" tabs --device laptop --query youtube --output json |
+		node -e 'let s="";process.stdin.on("data",d=>s+=d).on("end",()=>console.log(JSON.parse(s).tabs.map(t=>t.tabId).join(",")))')
+	if [ -n "$ids" ]; then show call closeTabs --tab-ids "$ids"; fi
+}
+
 if [ -n "${THROWBAR_MODEL:-}" ]; then
 	say "4. One sentence to the agent, with the model ${THROWBAR_MODEL}"
-	show chat "close my YouTube tabs on my laptop"
+	if ! show chat "close my YouTube tabs on my laptop"; then
+		say "   That did not work: the line above says why. The same by hand, with one typed command:"
+		by_hand
+	fi
 else
 	say "4. The agent needs a model for one sentence to do it: set OPENAI_API_KEY, or THROWBAR_MODEL and
    THROWBAR_MODEL_BASE_URL, and run this again. The same by hand, with one typed command:"
-	ids=$("$throwbar" tabs --device laptop --query youtube --output json |
-		node -e 'let s="";process.stdin.on("data",d=>s+=d).on("end",()=>console.log(JSON.parse(s).tabs.map(t=>t.tabId).join(",")))')
-	show call closeTabs --tab-ids "$ids"
+	by_hand
 fi
 
 say "5. What is left of them, and what was done"

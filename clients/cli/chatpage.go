@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"strings"
 
 	"throwbar.dev/throwbar/clients/cli/term"
@@ -93,7 +94,24 @@ func (g *page) result(r *agentv1.ToolResult) {
 		style, mark = term.Yellow, "  denied: "
 	default:
 	}
-	g.program.err.Print(g.program.err.Paint(style, g.fold(mark, r.GetContent())) + "\n")
+	g.program.err.Print(g.program.err.Paint(style, g.fold(mark, unfenced(r.GetContent()))) + "\n")
+}
+
+// unfenced takes the marks away that fence data for the model. What has none comes back as it is.
+func unfenced(content string) string {
+	var fence struct {
+		Mark  string          `json:"mark"`
+		Data  json.RawMessage `json:"data"`
+		Error json.RawMessage `json:"error"`
+		End   string          `json:"end"`
+	}
+	if err := json.Unmarshal([]byte(content), &fence); err != nil || fence.Mark == "" || fence.Mark != fence.End {
+		return content
+	}
+	if len(fence.Error) > 0 {
+		return string(fence.Error)
+	}
+	return string(fence.Data)
 }
 
 // fold makes one line of JSON.
