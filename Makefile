@@ -44,6 +44,10 @@ gen: prereq $(NPM_STAMP) ## rebuild everything generated: gen, third_party, stor
 build: prereq ## build bin/throwbar
 	$(GO) build -trimpath -tags $(TAGS) -o bin/throwbar ./cmd/throwbar
 
+.PHONY: extension
+extension: $(NPM_STAMP) ## build the browser extension into clients/extension/dist
+	npm run build -w clients/extension
+
 .PHONY: fmt
 fmt: prereq $(NPM_STAMP) ## format Go, TypeScript and protobuf sources
 	$(GOLANGCI) fmt

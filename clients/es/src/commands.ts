@@ -34,5 +34,7 @@ export async function execute<X>(handlers: Handlers<X>, action: Action, context:
   // Name and value belong together, but the compiler does not follow that through the lookup.
   const run = handlers[name] as Handler<Case, X>;
   const value = await run(action.kind.value, context);
-  return create(ResultSchema, { kind: { case: name, value } as MessageInitShape<typeof ResultSchema>["kind"] & object });
+  return create(ResultSchema, {
+    kind: { case: name, value } as MessageInitShape<typeof ResultSchema>["kind"] & object,
+  });
 }

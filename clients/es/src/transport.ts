@@ -45,6 +45,7 @@ export function serverOrigin(input: string): string | undefined {
   } catch {
     return undefined;
   }
-  const bare = url.pathname === "/" && url.search === "" && url.hash === "" && url.username === "" && url.password === "";
+  const bare =
+    url.pathname === "/" && url.search === "" && url.hash === "" && url.username === "" && url.password === "";
   return bare && url.hostname !== "" ? url.origin : undefined;
 }

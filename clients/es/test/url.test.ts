@@ -4,7 +4,9 @@ import table from "../testdata/urls.json" with { type: "json" };
 
 test.each(table.addresses)("$input", ({ input, url, reason }) => {
   const verdict = checkUrl(input);
-  expect(verdict.ok ? { url: verdict.url } : { reason: verdict.reason }).toEqual(url === undefined ? { reason } : { url });
+  expect(verdict.ok ? { url: verdict.url } : { reason: verdict.reason }).toEqual(
+    url === undefined ? { reason } : { url },
+  );
 });
 
 test.each(table.matches)("$pattern on $url", ({ pattern, url, match }) => {

@@ -39,7 +39,8 @@ test("queries equal the browser's real tabs, windows and groups", async () => {
     return group;
   });
   await f.inStep();
-  const groups = async () => (await f.api.browser.listTabGroups({})).groups.map(({ title, colour }) => ({ title, colour }));
+  const groups = async () =>
+    (await f.api.browser.listTabGroups({})).groups.map(({ title, colour }) => ({ title, colour }));
   await expect.poll(groups, soon).toEqual([{ title: "pair", colour: Colour.CYAN }]);
   const { windows } = await f.api.browser.listWindows({});
   expect(windows.map(({ tabCount }) => tabCount).sort()).toEqual([1, (await f.realTabs()).length - 1]);
@@ -99,7 +100,10 @@ test("activateTab shows a tab, and gives the focus only when asked", async () =>
   // A headless Chromium does not move the focus between its windows, so what is watched is whether it is told to.
   const worker = await f.browser.worker();
   await worker.evaluate(() => {
-    const real = chrome.windows.update.bind(chrome.windows) as (id: number, change: object) => Promise<chrome.windows.Window>;
+    const real = chrome.windows.update.bind(chrome.windows) as (
+      id: number,
+      change: object,
+    ) => Promise<chrome.windows.Window>;
     const told: unknown[] = [];
     Object.assign(globalThis, { told });
     Object.assign(chrome.windows, {
@@ -120,7 +124,10 @@ test("activateTab shows a tab, and gives the focus only when asked", async () =>
 test("navigateTab goes there", async () => {
   await f.open(a);
   const [idA] = await ids(a);
-  const result = await f.run<"navigateTab">({ case: "navigateTab", value: { tabId: idA as string, url: "http://b.test/there" } });
+  const result = await f.run<"navigateTab">({
+    case: "navigateTab",
+    value: { tabId: idA as string, url: "http://b.test/there" },
+  });
   expect(result.url).toBe("http://b.test/there");
   await expect.poll(async () => (await f.realTab(idA as string))?.url, soon).toBe("http://b.test/there");
 });
@@ -151,7 +158,10 @@ test("groupTabs makes a group, leaves pinned tabs alone, and ungroupTabs takes i
   await f.open(a, b, c);
   const tabIds = (await ids(a, b, c)) as string[];
   await f.run({ case: "pinTabs", value: { tabIds: tabIds.slice(2), pinned: true } });
-  const result = await f.run<"groupTabs">({ case: "groupTabs", value: { tabIds, title: "work", colour: Colour.ORANGE } });
+  const result = await f.run<"groupTabs">({
+    case: "groupTabs",
+    value: { tabIds, title: "work", colour: Colour.ORANGE },
+  });
   expect(result.groupedCount).toBe(2);
   expect(result.items[2]?.detail).toContain("pinned");
   const [first, second, third] = await Promise.all(tabIds.map((id) => f.realTab(id)));
@@ -214,7 +224,9 @@ test("saveTabs with close, then restoreTabs: place, pin, sound and group come ba
   const shape = (tabs: typeof before) =>
     tabs.map(({ index, url, pinned, muted, groupId }) => ({ index, url, pinned, muted, grouped: groupId >= 0 }));
   await expect.poll(async () => shape(await f.realTabs()), soon).toEqual(shape(before));
-  const groups = await f.page.evaluate(async () => (await chrome.tabGroups.query({})).map(({ title, color }) => [title, color]));
+  const groups = await f.page.evaluate(async () =>
+    (await chrome.tabGroups.query({})).map(({ title, color }) => [title, color]),
+  );
   expect(groups).toEqual([["reading", "pink"]]);
   expect((await f.api.browser.listSavedTabs({})).savedTabs).toEqual([]);
 });
@@ -225,13 +237,17 @@ test("closed tabs come back by undo", async () => {
   expect(outcome.savedIds).toHaveLength(2);
   const back = await f.run<"restoreTabs">({ case: "restoreTabs", value: { savedIds: outcome.savedIds } });
   expect(back.restoredCount).toBe(2);
-  await expect.poll(async () => (await f.realTabs()).map(({ url }) => url), soon).toEqual(expect.arrayContaining([a, b]));
+  await expect
+    .poll(async () => (await f.realTabs()).map(({ url }) => url), soon)
+    .toEqual(expect.arrayContaining([a, b]));
 });
 
 test("getActiveTab names the tab in front", async () => {
   await f.open(a, b);
   const result = await f.run<"getActiveTab">({ case: "getActiveTab", value: {} });
-  const front = await f.page.evaluate(async () => (await chrome.tabs.query({ active: true, lastFocusedWindow: true }))[0]);
+  const front = await f.page.evaluate(
+    async () => (await chrome.tabs.query({ active: true, lastFocusedWindow: true }))[0],
+  );
   expect(result).toMatchObject({ url: front?.url, title: front?.title });
   expect(result.tabId?.endsWith(`-${front?.id}`)).toBe(true);
 });

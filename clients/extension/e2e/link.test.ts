@@ -1,6 +1,8 @@
+import { ErrorCode } from "@throwbar/es/pb/command";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Browser } from "./harness/browser.js";
+import { soon } from "./harness/fixture.js";
 import { Pages } from "./harness/pages.js";
 import { pairBrowser } from "./harness/pairing.js";
 import { type Api, Server } from "./harness/server.js";
@@ -35,4 +37,32 @@ test("the device says what it is and what it runs", async () => {
   expect(devices[0]?.actions).toHaveLength(14);
   expect(deviceId).toMatch(/^[a-z2-7]{10}$/);
   expect(await page.textContent("#state")).toBe("Connected.");
+});
+
+const online = async () => (await api.devices.listDevices({ onlineOnly: true })).devices.map(({ name }) => name);
+
+test("a browser that is started again is there again by itself, with other ids", async () => {
+  const url = "http://a.test/";
+  const tabsAt = async () => (await api.browser.listTabs({ deviceId })).tabs.filter((tab) => tab.url === url);
+  await browser.openTab(url);
+  await expect.poll(tabsAt, soon).toHaveLength(1);
+  const [before] = await tabsAt();
+  await browser.down();
+  await expect.poll(online, soon).toEqual([]);
+  const kept = await api.browser.listTabs({ deviceId });
+  expect(kept.tabs.map((tab) => tab.url)).toContain(url);
+  expect(kept.devices[0]?.freshness?.live).toBe(false);
+  await browser.up();
+  await expect.poll(online, soon).toEqual(["work laptop"]);
+  await browser.openTab(url);
+  await expect.poll(tabsAt, soon).toHaveLength(1);
+  const [after] = await tabsAt();
+  const boot = (id = "") => /_t([a-z2-7]{4})-/.exec(id)?.[1];
+  expect(boot(after?.tabId)).toMatch(/^[a-z2-7]{4}$/);
+  expect(boot(after?.tabId)).not.toBe(boot(before?.tabId));
+  const { outcomes } = await api.commands.dispatch({
+    action: { kind: { case: "closeTabs", value: { tabIds: [before?.tabId ?? ""] } } },
+  });
+  expect(outcomes[0]?.outcome).toMatchObject({ case: "error", value: { code: ErrorCode.NOT_FOUND } });
+  expect(await tabsAt()).toHaveLength(1);
 });

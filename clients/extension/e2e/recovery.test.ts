@@ -1,6 +1,6 @@
 /** What happens when the browser stops the worker, when pages ask before they are left, and when the server goes away. */
 import { ErrorCode } from "@throwbar/es/pb/command";
-import { DeviceChange } from "@throwbar/es/pb/commands";
+import type { DeviceChange } from "@throwbar/es/pb/commands";
 import type { Dialog } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { Fixture, resultOf, soon, statuses } from "./harness/fixture.js";
@@ -89,6 +89,13 @@ test("a page that asks is reported by the deadline, the other tabs are closed, a
   expect(statuses(result.items)).toEqual([`${idGuard} BLOCKED_BY_PAGE`, `${idA} OK`]);
   expect(result.closedCount).toBe(1);
   expect(await realCount(guard)).toBe(1);
+});
+
+test("a page that asks is not counted as loaded again", async () => {
+  const idGuard = await openGuarded();
+  const result = await f.run<"reloadTabs">({ case: "reloadTabs", value: { tabIds: [idGuard] } }, 3);
+  expect(result.reloadedCount).toBe(0);
+  expect(statuses(result.items)).toEqual([`${idGuard} UNKNOWN_OUTCOME`]);
 });
 
 test("a worker that is stopped while it opens a tab opens no second one", async () => {

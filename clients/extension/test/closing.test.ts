@@ -1,7 +1,7 @@
-import { expect, test } from "vitest";
-import { handlers, recoveries } from "../src/commands/handlers.js";
 import { create } from "@bufbuild/protobuf";
 import { CloseTabsByUrlSchema, CloseTabsSchema } from "@throwbar/es/pb/tabs";
+import { expect, test } from "vitest";
+import { handlers, recoveries } from "../src/commands/handlers.js";
 import { FakeBrowser } from "./fake/browser.js";
 import { bench, run, short, tabId } from "./fake/context.js";
 
@@ -73,7 +73,10 @@ test("a refusal of the browser is told and nothing is tried again", async () => 
 test("closing every tab leaves an empty one, because the device would go with the last window", async () => {
   const browser = new FakeBrowser("https://a.test/", "https://b.test/");
   const ids = browser.tabList.map(({ id }) => id);
-  const result = await run<"closeTabs">({ case: "closeTabs", value: { tabIds: ids.map(tabId) } }, bench(browser).context);
+  const result = await run<"closeTabs">(
+    { case: "closeTabs", value: { tabIds: ids.map(tabId) } },
+    bench(browser).context,
+  );
   expect(result.closedCount).toBe(2);
   expect(result.items[0]?.detail).toContain("stays open");
   expect(browser.tabList.map(({ url }) => url)).toEqual(["chrome://newtab/"]);
@@ -84,7 +87,11 @@ test("closeTabsByUrl closes loading tabs by where they go, and says when nothing
   browser.addTab("", undefined, { pendingUrl: "https://a.test/2" });
   const { context } = bench(browser);
   const value = { url: "https://a.test/*" };
-  expect(await run({ case: "closeTabsByUrl", value }, context)).toMatchObject({ closed: true, closedCount: 2, reason: "" });
+  expect(await run({ case: "closeTabsByUrl", value }, context)).toMatchObject({
+    closed: true,
+    closedCount: 2,
+    reason: "",
+  });
   expect(await run({ case: "closeTabsByUrl", value }, context)).toMatchObject({ closed: false, reason: "not_found" });
   expect(browser.urls()).toEqual(["https://b.test/"]);
 });

@@ -35,12 +35,15 @@ test("openTab opens a window where there is none, and refuses popups and windows
   expect(empty.tabList.map(({ url }) => url)).toEqual([a]);
 });
 
-test.each(["javascript:alert(1)", "file:///x", "https://me:secret@a.test", "nonsense"])("openTab refuses %s", async (url) => {
-  const { browser, context, notes } = three();
-  expect(await failure({ case: "openTab", value: { url } }, context)).toBe("REFUSED");
-  expect(browser.tabList).toHaveLength(3);
-  expect(notes).toEqual([]);
-});
+test.each(["javascript:alert(1)", "file:///x", "https://me:secret@a.test", "nonsense"])(
+  "openTab refuses %s",
+  async (url) => {
+    const { browser, context, notes } = three();
+    expect(await failure({ case: "openTab", value: { url } }, context)).toBe("REFUSED");
+    expect(browser.tabList).toHaveLength(3);
+    expect(notes).toEqual([]);
+  },
+);
 
 test("a tab that comes up empty is no success", async () => {
   const { browser, context } = three();
@@ -50,11 +53,16 @@ test("a tab that comes up empty is no success", async () => {
 
 test("navigateTab sends the tab there", async () => {
   const { browser, context, ids } = three();
-  const result = await run<"navigateTab">({ case: "navigateTab", value: { tabId: tabId(ids[0]), url: "d.test/x" } }, context);
+  const result = await run<"navigateTab">(
+    { case: "navigateTab", value: { tabId: tabId(ids[0]), url: "d.test/x" } },
+    context,
+  );
   expect(result.url).toBe("https://d.test/x");
   expect(browser.tab(ids[0]).pendingUrl).toBe("https://d.test/x");
   expect(await failure({ case: "navigateTab", value: { tabId: tabId(1), url: a } }, context)).toBe("NOT_FOUND");
-  expect(await failure({ case: "navigateTab", value: { tabId: tabId(ids[0]), url: "data:x" } }, context)).toBe("REFUSED");
+  expect(await failure({ case: "navigateTab", value: { tabId: tabId(ids[0]), url: "data:x" } }, context)).toBe(
+    "REFUSED",
+  );
 });
 
 test("activateTab shows the tab; the focus moves only when asked", async () => {
@@ -75,7 +83,12 @@ test("pinTabs and muteTabs count what is so now", async () => {
   const tabIds = [ids[0], ids[1], popup.id, 1].map(tabId);
   const pinned = await run<"pinTabs">({ case: "pinTabs", value: { tabIds, pinned: true } }, context);
   expect(pinned.pinnedCount).toBe(2);
-  expect(short(pinned.items)).toEqual([`${ids[0]} OK`, `${ids[1]} OK`, `${popup.id} UNSUPPORTED_WINDOW`, "1 NOT_FOUND"]);
+  expect(short(pinned.items)).toEqual([
+    `${ids[0]} OK`,
+    `${ids[1]} OK`,
+    `${popup.id} UNSUPPORTED_WINDOW`,
+    "1 NOT_FOUND",
+  ]);
   const muted = await run<"muteTabs">({ case: "muteTabs", value: { tabIds, muted: true } }, context);
   expect(muted.mutedCount).toBe(3);
   expect(browser.tab(popup.id).muted).toBe(true);
@@ -95,14 +108,14 @@ test("a tab that a person drags is tried again, and BUSY in the end", async () =
   expect(browser.tab(ids[1]).muted).toBe(false);
 });
 
-test("reloadTabs tells a page that asks from one that loads", async () => {
+test("reloadTabs counts what is loaded again, and not what gives no sign of it", async () => {
   const { browser, context, ids, timeUp } = three();
   browser.tab(ids[1]).guarded = true;
   const reloading = run<"reloadTabs">({ case: "reloadTabs", value: { tabIds: ids.map(tabId) } }, context);
   await new Promise((resolve) => setTimeout(resolve, 0));
   timeUp();
   const result = await reloading;
-  expect(result.items.map(({ status }) => ItemStatus[status])[0]).toBe("OK");
+  expect(short(result.items)).toEqual([`${ids[0]} OK`, `${ids[1]} UNKNOWN_OUTCOME`, `${ids[2]} OK`]);
   expect(result.reloadedCount).toBe(2);
 });
 
@@ -128,7 +141,9 @@ test("groupTabs makes nothing of nothing, and nothing of tabs of two windows", a
   expect(none).toMatchObject({ groupId: "", groupedCount: 0 });
   const other = browser.addTab(a, browser.addWindow());
   const before = structuredClone(browser.tabList);
-  expect(await failure({ case: "groupTabs", value: { tabIds: [tabId(ids[0]), tabId(other.id)] } }, context)).toBe("INVALID");
+  expect(await failure({ case: "groupTabs", value: { tabIds: [tabId(ids[0]), tabId(other.id)] } }, context)).toBe(
+    "INVALID",
+  );
   expect(browser.tabList).toEqual(before);
 });
 
@@ -204,7 +219,10 @@ test("saveTabs saves what can be opened again, and closes only that", async () =
 test("saveTabs says of a page that asks that it is saved and open", async () => {
   const { browser, context, ids, timeUp } = three();
   browser.tab(ids[1]).guarded = true;
-  const saving = run<"saveTabs">({ case: "saveTabs", value: { tabIds: ids.slice(0, 2).map(tabId), close: true } }, context);
+  const saving = run<"saveTabs">(
+    { case: "saveTabs", value: { tabIds: ids.slice(0, 2).map(tabId), close: true } },
+    context,
+  );
   await new Promise((resolve) => setTimeout(resolve, 0));
   timeUp();
   const result = await saving;
@@ -244,13 +262,17 @@ test("restoreTabs brings place, pin, sound and group back, and says what it coul
 test("restoreTabs puts tabs into the group they were in, if it is still there", async () => {
   const { browser, context, ids } = three();
   const made = await run<"groupTabs">({ case: "groupTabs", value: { tabIds: [tabId(ids[0])], title: "g" } }, context);
-  const saved = [create(SavedTabSchema, { savedId: "s", url: "https://d.test/", groupId: made.groupId, groupTitle: "g" })];
+  const saved = [
+    create(SavedTabSchema, { savedId: "s", url: "https://d.test/", groupId: made.groupId, groupTitle: "g" }),
+  ];
   await run({ case: "restoreTabs", value: { savedIds: ["s"] } }, bench(browser, saved).context);
   expect(browser.groupList).toHaveLength(1);
-  expect(browser.tabList.filter((tab) => tab.groupId !== undefined).map(({ url }) => url).sort()).toEqual([
-    a,
-    "https://d.test/",
-  ]);
+  expect(
+    browser.tabList
+      .filter((tab) => tab.groupId !== undefined)
+      .map(({ url }) => url)
+      .sort(),
+  ).toEqual([a, "https://d.test/"]);
 });
 
 test("getActiveTab leaves the id out when there is none", async () => {

@@ -56,7 +56,10 @@ function short({ outcome }: Outcome): string {
 const open: Kind = { case: "openTab", value: { url: "https://new.test/" } };
 
 /** Makes a call of the browser hang after it has done what it does. */
-function hang<K extends "create" | "remove" | "update" | "move" | "group">(browser: FakeBrowser, name: K): Promise<void> {
+function hang<K extends "create" | "remove" | "update" | "move" | "group">(
+  browser: FakeBrowser,
+  name: K,
+): Promise<void> {
   return new Promise((done) => {
     const tabs = browser.tabs as unknown as Record<K, (...args: unknown[]) => Promise<unknown>>;
     const real = tabs[name];

@@ -18,7 +18,8 @@ afterEach(() => {
 
 const soon = () => vi.advanceTimersByTimeAsync(30);
 
-const status = async (ext: FakeExtension) => ((await ext.link.receive({ to: "link", kind: "status" })) as LinkStatus).state;
+const status = async (ext: FakeExtension) =>
+  ((await ext.link.receive({ to: "link", kind: "status" })) as LinkStatus).state;
 
 test("Hello says who the device is, the snapshot what it has", async () => {
   const ext = new FakeExtension();
@@ -101,7 +102,7 @@ test("after a restart of the browser the ids are others, and old ones are not fo
   await ext.online();
   const old = ext.server.link.of("snapshot")[0]?.tabs[0]?.tabId ?? "";
   ext.restartBrowser();
-  ext.link.receive({ to: "link", kind: "restart" });
+  await ext.link.receive({ to: "link", kind: "restart" });
   await vi.waitFor(() => expect(ext.server.links).toHaveLength(2));
   ext.server.link.welcome();
   await soon();

@@ -8,12 +8,15 @@ import { recoveries } from "../src/commands/handlers.js";
 /** Idempotent by contract, and yet not to be run again: a second close of a tab whose page asks destroys what was typed. */
 const careful = ["closeTabsByUrl"];
 
-test.each(ActionSchema.fields.map((field) => field.localName))("%s is done again only if that changes nothing", (name) => {
-  const field = ActionSchema.fields.find((each) => each.localName === name);
-  if (field?.message === undefined) {
-    throw new Error(`${name} is no message`);
-  }
-  const { idempotent } = getOption(field.message, command);
-  const again = recoveries[name as keyof typeof recoveries] === "again";
-  expect(again).toBe(idempotent && !careful.includes(name));
-});
+test.each(ActionSchema.fields.map((field) => field.localName))(
+  "%s is done again only if that changes nothing",
+  (name) => {
+    const field = ActionSchema.fields.find((each) => each.localName === name);
+    if (field?.message === undefined) {
+      throw new Error(`${name} is no message`);
+    }
+    const { idempotent } = getOption(field.message, command);
+    const again = recoveries[name as keyof typeof recoveries] === "again";
+    expect(again).toBe(idempotent && !careful.includes(name));
+  },
+);

@@ -18,7 +18,11 @@ test("an entry goes from started over begun to ended, and outlives the journal t
   await journal.begin("c1", started, { n: 1 });
   expect(await new Journal(storage, clock).get("c1")).toMatchObject({ state: "started", begun: { note: { n: 1 } } });
   await journal.end("c1", "b3V0");
-  expect(await new Journal(storage, clock).get("c1")).toMatchObject({ state: "ended", outcome: "b3V0", receipted: false });
+  expect(await new Journal(storage, clock).get("c1")).toMatchObject({
+    state: "ended",
+    outcome: "b3V0",
+    receipted: false,
+  });
 });
 
 test("entries are kept for 24 hours and not longer", async () => {

@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
-import { clip } from "../src/state/convert.js";
 import { Collector } from "../src/state/collector.js";
+import { clip } from "../src/state/convert.js";
 import { Mirror } from "../src/state/mirror.js";
 import type { StatePush } from "../src/state/push.js";
 import { FakeBrowser } from "./fake/browser.js";

@@ -10,6 +10,8 @@ export const extensionId = "illbokgpaofbmakbheaeacknengkefnn";
 
 const pageOf = (name: string) => `chrome-extension://${extensionId}/${name}`;
 
+const chromiumPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+
 /** Chromium refuses to start its sandbox for root. */
 const rootOnly = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
 
@@ -27,39 +29,79 @@ export interface RealTab {
 }
 
 export class Browser {
-  readonly context: BrowserContext;
   readonly #folder: string;
+  readonly #pagesPort: number;
+  #context: BrowserContext | undefined;
 
-  private constructor(context: BrowserContext, folder: string) {
-    this.context = context;
+  private constructor(folder: string, pagesPort: number) {
     this.#folder = folder;
+    this.#pagesPort = pagesPort;
+  }
+
+  get context(): BrowserContext {
+    if (this.#context === undefined) {
+      throw new Error("the browser does not run");
+    }
+    return this.#context;
+  }
+
+  get program(): string {
+    return chromiumPath;
+  }
+
+  get extension(): string {
+    return join(this.#folder, "extension");
+  }
+
+  get profile(): string {
+    return join(this.#folder, "profile");
   }
 
   /** The manifest names the server's usual port only, and nobody can answer the browser's question for more in a test. */
   static async start(serverPort: number, pagesPort: number): Promise<Browser> {
-    const folder = await mkdtemp(join(tmpdir(), "throwbar-browser-"));
-    const extension = join(folder, "extension");
-    await cp(inject("extension"), extension, { recursive: true });
-    const path = join(extension, "manifest.json");
+    const browser = new Browser(await mkdtemp(join(tmpdir(), "throwbar-browser-")), pagesPort);
+    await cp(inject("extension"), browser.extension, { recursive: true });
+    const path = join(browser.extension, "manifest.json");
     const manifest = JSON.parse(await readFile(path, "utf8")) as { host_permissions: string[] };
     manifest.host_permissions.push(`http://127.0.0.1:${serverPort}/*`);
     await writeFile(path, JSON.stringify(manifest));
-    const context = await chromium.launchPersistentContext(join(folder, "profile"), {
-      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    await browser.up();
+    return browser;
+  }
+
+  /** What Chromium has to be told, whoever starts it. */
+  get args(): string[] {
+    return [
+      ...rootOnly,
+      "--disable-gpu",
+      `--disable-extensions-except=${this.extension}`,
+      `--load-extension=${this.extension}`,
+      `--host-resolver-rules=MAP *.test 127.0.0.1:${this.#pagesPort}`,
+    ];
+  }
+
+  /** Starts Chromium, with the profile that it had before. */
+  async up(): Promise<void> {
+    this.#context = await chromium.launchPersistentContext(this.profile, {
+      executablePath: chromiumPath,
       headless: true,
-      args: [
-        ...rootOnly,
-        "--disable-gpu",
-        `--disable-extensions-except=${extension}`,
-        `--load-extension=${extension}`,
-        `--host-resolver-rules=MAP *.test 127.0.0.1:${pagesPort}`,
-      ],
+      args: this.args,
     });
-    return new Browser(context, folder);
+  }
+
+  /** Ends Chromium, as a person does. */
+  async down(): Promise<void> {
+    // A Chromium in which a question of a page was cut off goes down faster than the driver expects.
+    await this.#context?.close().catch((error: unknown) => {
+      if (!String(error).includes("has been closed")) {
+        throw error;
+      }
+    });
+    this.#context = undefined;
   }
 
   async stop(): Promise<void> {
-    await this.context.close();
+    await this.down();
     await rm(this.#folder, { recursive: true, force: true });
   }
 

@@ -43,9 +43,12 @@ export class Fixture {
   }
 
   async stop(): Promise<void> {
-    await this.browser.stop();
-    await this.pages.stop();
-    await this.server.remove();
+    try {
+      await this.browser.stop();
+    } finally {
+      await this.pages.stop();
+      await this.server.remove();
+    }
   }
 
   /** Opens pages in tabs of their own. */
@@ -72,7 +75,9 @@ export class Fixture {
       const [server, real] = await Promise.all([this.serverTabs(), this.realTabs()]);
       const known = server.map(seenTab).sort(byPlace);
       const is = real.map(seen).sort(byPlace);
-      return JSON.stringify(known) === JSON.stringify(is) ? undefined : `known ${JSON.stringify(known)}, is ${JSON.stringify(is)}`;
+      return JSON.stringify(known) === JSON.stringify(is)
+        ? undefined
+        : `known ${JSON.stringify(known)}, is ${JSON.stringify(is)}`;
     };
     await expect.poll(difference, soon).toBeUndefined();
   }

@@ -21,6 +21,7 @@ export async function start(
   ready: RegExp,
 ): Promise<Running> {
   const child = spawn(program, args, { env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] });
+  endWithTests(child);
   let written = "";
   await new Promise<void>((resolve, reject) => {
     const fail = (why: string) => reject(new Error(`${program} ${why}\n${written}`));
@@ -48,6 +49,20 @@ export async function start(
     clearTimeout(timer);
   };
   return { child, output: () => written, stop };
+}
+
+/** Starts a program and does not listen to it. */
+export function startProgram(program: string, args: readonly string[]): ChildProcess {
+  const child = spawn(program, args, { stdio: "ignore" });
+  endWithTests(child);
+  return child;
+}
+
+/** A run that is broken off leaves nothing behind. */
+function endWithTests(child: ChildProcess): void {
+  const end = () => child.kill("SIGKILL");
+  process.once("exit", end);
+  child.once("exit", () => process.off("exit", end));
 }
 
 /** A port that was free a moment ago. */

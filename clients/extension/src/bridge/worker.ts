@@ -34,7 +34,6 @@ export interface WorkerParts {
   readonly ensureLink: () => Promise<void>;
 }
 
-
 const bootKey = "boot";
 /** Events come in floods; the link is looked after once in this time. */
 const wakeEveryMs = 5000;
@@ -158,9 +157,7 @@ export class WorkerSide {
               },
               () => news({ kind: "acknowledged" }),
             );
-      void outcome.then((ended) =>
-        news({ kind: "outcome", outcome: base64Encode(toBinary(OutcomeSchema, ended)) }),
-      );
+      void outcome.then((ended) => news({ kind: "outcome", outcome: base64Encode(toBinary(OutcomeSchema, ended)) }));
     });
   }
 

@@ -26,8 +26,8 @@ import { inTime, pause } from "./deadline.js";
 import { countOk } from "./items.js";
 import { eachTab, findTab, findTabs, isNormal, singleFailure, whenFree } from "./targets.js";
 
-/** A tab that is loaded again says so within this time, unless its page asks the person first. */
-const loadingMs = 3000;
+/** How long to wait for a sign that a tab is loaded again. */
+const loadingMs = 10_000;
 
 export async function activateTab(action: ActivateTab, context: Context): Promise<ActivateTab_Result> {
   const tab = await findTab(context, action.tabId);
@@ -51,7 +51,10 @@ export async function reloadTabs(action: ReloadTabs, context: Context): Promise<
   return create(ReloadTabs_ResultSchema, { reloadedCount: countOk(items), items });
 }
 
-/** The browser says that it reloads even while the page asks the person whether it may: only the loading itself tells. */
+/**
+ * The browser says that it reloads even while the page asks the person whether it may. The first answer of the page's server is
+ * the only sign that it does, and the lack of one does not tell a page that asks from a server that is slow.
+ */
 async function reload(context: Context, tab: TabInfo, bypassCache: boolean) {
   let stop = () => {};
   const loading = new Promise<boolean>((resolve) => {
@@ -64,7 +67,8 @@ async function reload(context: Context, tab: TabInfo, bypassCache: boolean) {
   try {
     await context.browser.tabs.reload(tab.id, bypassCache);
     const begun = await Promise.race([loading, pause(loadingMs, context.signal).then(() => false)]);
-    return begun ? undefined : { status: ItemStatus.BLOCKED_BY_PAGE, detail: "the page did not begin to load again" };
+    const detail = "nothing was loaded yet: the page may be asking the person first, or its server is slow";
+    return begun ? undefined : { status: ItemStatus.UNKNOWN_OUTCOME, detail };
   } finally {
     stop();
   }

@@ -26,10 +26,7 @@ export class Deadline {
 
   /** Milliseconds left; zero or less once it has passed. */
   left(): number {
-    const passed = Math.max(
-      this.#clock.monotonic() - this.#monotonic,
-      this.#clock.wall() - this.#receivedAt,
-    );
+    const passed = Math.max(this.#clock.monotonic() - this.#monotonic, this.#clock.wall() - this.#receivedAt);
     return this.#leftMs - passed;
   }
 

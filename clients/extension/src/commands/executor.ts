@@ -80,7 +80,10 @@ export class Executor {
         case "started":
           return this.#takeUp(entry, new Deadline(this.#parts.clock, entry.leftMs, entry.receivedAt), running);
         default:
-          return failed(commandId, new CommandFailure(ErrorCode.INTERRUPTED, "the device knows nothing of this command"));
+          return failed(
+            commandId,
+            new CommandFailure(ErrorCode.INTERRUPTED, "the device knows nothing of this command"),
+          );
       }
     });
   }
@@ -172,8 +175,9 @@ export class Executor {
     const timer = setTimeout(() => running.stop.abort(), plan.reads ? Math.max(toAnswer, readingMs) : toAnswer);
     const outcome = await this.#attempt(plan, running);
     clearTimeout(timer);
-    await Promise.race([this.#parts.flush().catch(() => {}), pause(flushMs)]);
-    return this.#finish(outcome);
+    const told = Promise.race([this.#parts.flush().catch(() => {}), pause(flushMs)]);
+    await Promise.all([told, this.#finish(outcome)]);
+    return outcome;
   }
 
   async #attempt(plan: Plan, running: Running): Promise<Outcome> {

@@ -66,7 +66,8 @@ async function makeGroup(context: Context, tabs: readonly TabInfo[], windowId: n
   try {
     return await whenFree(context, () => context.browser.tabs.group(ids, { windowId }));
   } catch (error) {
-    const rest = error instanceof BrowserError && error.kind === "noTab" ? ids.filter((id) => id !== error.missingId) : [];
+    const rest =
+      error instanceof BrowserError && error.kind === "noTab" ? ids.filter((id) => id !== error.missingId) : [];
     if (rest.length === 0 || rest.length === ids.length) {
       throw singleFailure(error);
     }

@@ -41,10 +41,14 @@ export async function openTab(action: OpenTab, context: Context): Promise<OpenTa
   if (window !== undefined && !isNormal(window)) {
     throw new CommandFailure(ErrorCode.FAILED, `a ${window.kind} window holds no further tabs`);
   }
-  const windowId = window?.id ?? (await frontWindow(context));
-  await context.begin(await openNote(context, url));
+  const [note, windowId] = await Promise.all([openNote(context, url), window?.id ?? frontWindow(context)]);
+  await context.begin(note);
   const active = action.active ?? true;
-  return opened(context, await createTab(context, { url, active, ...(windowId === undefined ? {} : { windowId }) }), url);
+  return opened(
+    context,
+    await createTab(context, { url, active, ...(windowId === undefined ? {} : { windowId }) }),
+    url,
+  );
 }
 
 export async function openNote(context: Context, url: string): Promise<OpenNote> {
@@ -71,9 +75,9 @@ export async function frontWindow(context: Context): Promise<number | undefined>
 }
 
 async function opened(context: Context, tab: TabInfo, url: string): Promise<OpenTab_Result> {
-  const now = await context.browser.tabs.get(tab.id);
   // An address that the browser swallows leaves an empty tab and no error.
-  if (now !== undefined && address(now) === "" && address(tab) === "") {
+  const now = address(tab) === "" ? await context.browser.tabs.get(tab.id) : undefined;
+  if (now !== undefined && address(now) === "") {
     throw new CommandFailure(ErrorCode.FAILED, "the browser opened an empty tab instead of the address");
   }
   return create(OpenTab_ResultSchema, { tabId: compositeId(context.identity, "tab", tab.id), url });
@@ -126,7 +130,10 @@ export async function recoverNavigateTab(action: NavigateTab, recovery: Recovery
   const url = allowedUrl(action.url);
   const tab = await findTab(recovery, action.tabId);
   if (!sameAddress(tab, url)) {
-    throw new CommandFailure(ErrorCode.INTERRUPTED, `the tab shows ${tab.url}; nobody knows whether it was sent to ${url}`);
+    throw new CommandFailure(
+      ErrorCode.INTERRUPTED,
+      `the tab shows ${tab.url}; nobody knows whether it was sent to ${url}`,
+    );
   }
   return create(NavigateTab_ResultSchema, { url });
 }

@@ -25,7 +25,10 @@ export interface FoundTarget extends Target {
 const askForAll = 8;
 
 function wrongForm(id: string, what: string): CommandFailure {
-  return new CommandFailure(ErrorCode.INVALID, `${JSON.stringify(id)} is no id of a ${what}; copy it from a list or search`);
+  return new CommandFailure(
+    ErrorCode.INVALID,
+    `${JSON.stringify(id)} is no id of a ${what}; copy it from a list or search`,
+  );
 }
 
 /** The tabs that ids name, each once, in the order of the ids. One that is no tab id at all refuses the whole command. */
@@ -77,7 +80,8 @@ export async function findWindow(context: Context, id: string): Promise<WindowIn
   if (native === "invalid") {
     throw wrongForm(id, "window");
   }
-  const window = native === "stale" ? undefined : (await context.browser.windows.list()).find((each) => each.id === native);
+  const window =
+    native === "stale" ? undefined : (await context.browser.windows.list()).find((each) => each.id === native);
   if (window === undefined) {
     throw new CommandFailure(ErrorCode.NOT_FOUND, `there is no window ${id} now; list the windows again`);
   }

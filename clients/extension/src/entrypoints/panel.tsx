@@ -19,21 +19,21 @@ import { chromeStorage } from "../platform/chrome/storage.js";
 const storage = chromeStorage();
 
 async function start(root: Element): Promise<void> {
-  const [pairing, token, conversation, link] = await Promise.all([
+  const [pairing, token, conversation] = await Promise.all([
     readPairing(storage.local),
     readOperatorToken(storage.local),
     readConversation(storage.local),
-    askStatus(chromeMessages),
   ]);
   const usable = pairing !== undefined && token !== "";
   const chat = new Chat({
     agent: usable ? connectAgent(createTransport({ baseUrl: pairing.server, token: () => token })) : undefined,
     ready: pairing === undefined ? "unpaired" : token === "" ? "tokenless" : "ready",
-    link,
+    link: undefined,
     conversation,
     keepConversation: (id) => writeText(storage.local, conversationKey, id),
   });
   watchStatus(chromeMessages, (status) => chat.setLink(status));
+  void askStatus(chromeMessages).then((status) => status && chat.setLink(status));
   showPanel(root, { chat, openSettings });
   await chat.open();
 }

@@ -7,10 +7,7 @@ import type { LinkCalls } from "./session.js";
 
 /** A link's calls over the network. */
 export function linkCalls(pairing: Pairing): LinkCalls {
-  const client = createClient(
-    DeviceService,
-    createTransport({ baseUrl: pairing.server, token: () => pairing.token }),
-  );
+  const client = createClient(DeviceService, createTransport({ baseUrl: pairing.server, token: () => pairing.token }));
   return {
     watch: (hello, signal) => client.watch(create(WatchRequestSchema, { hello }), { signal }),
     report: (request, signal) => client.report(request, { signal }),

@@ -3,7 +3,14 @@ import { create, fromBinary } from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { callText } from "@throwbar/es/errors";
-import { type DeviceFrame, DeviceFrameSchema, EndReason, type Hello, HelloSchema, type Welcome } from "@throwbar/es/pb/device";
+import {
+  type DeviceFrame,
+  DeviceFrameSchema,
+  EndReason,
+  type Hello,
+  HelloSchema,
+  type Welcome,
+} from "@throwbar/es/pb/device";
 import type { HelloReply, LinkState, LinkStatus, Pairing, ToLink, ToWorker } from "../bridge/messages.js";
 import type { Clock, MessagePort } from "../platform/port.js";
 import { Mirror } from "../state/mirror.js";

@@ -19,7 +19,12 @@ const callMs = 10_000;
 const retryMs = [100, 300, 1000, 3000] as const;
 
 /** After these the link is there still, and the same report may get through. */
-const passing: ReadonlySet<Code> = new Set([Code.Unavailable, Code.DeadlineExceeded, Code.Unknown, Code.ResourceExhausted]);
+const passing: ReadonlySet<Code> = new Set([
+  Code.Unavailable,
+  Code.DeadlineExceeded,
+  Code.Unknown,
+  Code.ResourceExhausted,
+]);
 
 export class Reporter {
   readonly #linkId: string;

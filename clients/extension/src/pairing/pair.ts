@@ -41,7 +41,13 @@ export async function pair(input: PairInput, parts: PairParts): Promise<PairOutc
   const transport = parts.transport?.(server) ?? createTransport({ baseUrl: server });
   try {
     const { agent, platform } = await parts.about();
-    const answer = await createClient(DeviceService, transport).pair({ code, name, kind: Kind.BROWSER, agent, platform });
+    const answer = await createClient(DeviceService, transport).pair({
+      code,
+      name,
+      kind: Kind.BROWSER,
+      agent,
+      platform,
+    });
     const { deviceId, token, checkWord } = answer;
     return { ok: true, pairing: { server, deviceId, token, name }, checkWord };
   } catch (error) {

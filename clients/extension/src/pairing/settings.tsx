@@ -5,7 +5,7 @@ import type { LinkStatus } from "../bridge/messages.js";
 import { operatorKey, pairingKey, readOperatorToken, readPairing, writeText } from "../bridge/settings.js";
 import { askStatus, restartLink, stateTexts, watchStatus } from "../bridge/status.js";
 import type { MessagePort, StoragePort } from "../platform/port.js";
-import { type PairInput, type PairOutcome, pair, type PairParts } from "./pair.js";
+import { type PairInput, type PairOutcome, type PairParts, pair } from "./pair.js";
 
 export interface SettingsParts extends PairParts {
   readonly storage: StoragePort;
@@ -39,7 +39,12 @@ interface First {
 
 const Settings: FunctionComponent<{ readonly parts: SettingsParts; readonly first: First }> = ({ parts, first }) => {
   const [status, setStatus] = useState(first.status);
-  useEffect(() => watchStatus(parts.messages, setStatus), [parts]);
+  useEffect(() => {
+    const stop = watchStatus(parts.messages, setStatus);
+    // It may have changed since it was drawn.
+    void askStatus(parts.messages).then((now) => now && setStatus(now));
+    return stop;
+  }, [parts]);
   return (
     <>
       <h1>Throwbar</h1>
@@ -74,9 +79,11 @@ const Connection: FunctionComponent<{ readonly status: LinkStatus | undefined; r
   );
 };
 
-const Field: FunctionComponent<{ readonly name: string; readonly label: string; readonly children: ComponentChildren }> = (
-  props,
-) => (
+const Field: FunctionComponent<{
+  readonly name: string;
+  readonly label: string;
+  readonly children: ComponentChildren;
+}> = (props) => (
   <p>
     <label for={props.name}>{props.label}</label>
     {props.children}
@@ -91,7 +98,10 @@ const PairingForm: FunctionComponent<{ readonly parts: SettingsParts; readonly f
     const made = await pair(readForm(form), parts);
     if (made.ok) {
       await parts.storage.local.set({ [pairingKey]: made.pairing });
-      form.reset();
+      // Used up; server and name stay for the next time.
+      form.querySelectorAll<HTMLInputElement>("[name=code]").forEach((field) => {
+        field.value = "";
+      });
     }
     setOutcome(made);
     setBusy(false);
@@ -100,8 +110,8 @@ const PairingForm: FunctionComponent<{ readonly parts: SettingsParts; readonly f
     <section aria-labelledby="pair">
       <h2 id="pair">Pair this browser</h2>
       <p>
-        Make a code with <code>throwbar pair</code> or in the console, and type it here. The token that this browser gets for it is
-        good for its own connection and nothing else.
+        Make a code with <code>throwbar pair</code> or in the console, and type it here. The token that this browser
+        gets for it is good for its own connection and nothing else.
       </p>
       <form
         onSubmit={(event) => {
@@ -138,14 +148,17 @@ const PairResult: FunctionComponent<{ readonly outcome: PairOutcome | undefined 
     {outcome?.ok === false && <p class="problem">{outcome.text}</p>}
     {outcome?.ok === true && (
       <p>
-        Paired as {outcome.pairing.name}. The check word is <strong id="check-word">{outcome.checkWord}</strong>: it has to be the
-        one that was shown with the code. If it is not, revoke this device.
+        Paired as {outcome.pairing.name}. The check word is <strong id="check-word">{outcome.checkWord}</strong>: it has
+        to be the one that was shown with the code. If it is not, revoke this device.
       </p>
     )}
   </div>
 );
 
-const OperatorForm: FunctionComponent<{ readonly parts: SettingsParts; readonly token: string }> = ({ parts, token }) => {
+const OperatorForm: FunctionComponent<{ readonly parts: SettingsParts; readonly token: string }> = ({
+  parts,
+  token,
+}) => {
   const [saved, setSaved] = useState("");
   const save = async (form: HTMLFormElement) => {
     const value = String(new FormData(form).get("operator") ?? "").trim();
@@ -156,9 +169,9 @@ const OperatorForm: FunctionComponent<{ readonly parts: SettingsParts; readonly 
     <section aria-labelledby="chat">
       <h2 id="chat">Chat in the side panel</h2>
       <p>
-        The token from pairing cannot talk to the agent or send commands. For the chat the panel needs a token of yours with the scope
-        operator: make one with <code>throwbar token create --name "side panel" --scope operator</code> and paste it here, once. It is
-        stored in this browser profile and sent to your server only.
+        The token from pairing cannot talk to the agent or send commands. For the chat the panel needs a token of yours
+        with the scope operator: make one with <code>throwbar token create --name "side panel" --scope operator</code>{" "}
+        and paste it here, once. It is stored in this browser profile and sent to your server only.
       </p>
       <form
         onSubmit={(event) => {

@@ -25,6 +25,10 @@ export interface ChatParts {
 }
 
 const lookEveryMs = 1000;
+const retryStepMs = 1000;
+const retryMostMs = 10_000;
+
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 export class Chat {
   readonly #parts: ChatParts;
@@ -57,19 +61,28 @@ export class Chat {
     this.#set({ link });
   }
 
-  /** Asks for the model, and shows the conversation that the panel was left with. */
+  /** Asks for the model, and shows the conversation that the panel was left with; again and again until there is an answer. */
   async open(): Promise<void> {
-    const { agent, conversation } = this.#parts;
-    if (agent === undefined) {
-      return;
-    }
-    try {
-      this.#set({ model: await agent.model(), problem: "" });
-      if (conversation !== "") {
-        await this.#catchUp(agent, conversation);
+    const { agent } = this.#parts;
+    for (let attempt = 1; agent !== undefined; attempt++) {
+      try {
+        await this.#load(agent);
+        return;
+      } catch (error) {
+        this.#set({ problem: callText(error) });
+        const { code } = ConnectError.from(error);
+        if (code === Code.Unauthenticated || code === Code.PermissionDenied) {
+          return; // another token is another panel
+        }
+        await pause(Math.min(attempt * retryStepMs, retryMostMs));
       }
-    } catch (error) {
-      this.#set({ problem: callText(error) });
+    }
+  }
+
+  async #load(agent: Agent): Promise<void> {
+    this.#set({ model: await agent.model(), problem: "" });
+    if (this.#parts.conversation !== "" && this.#state.thread === emptyThread) {
+      await this.#catchUp(agent, this.#parts.conversation);
     }
   }
 
@@ -96,7 +109,7 @@ export class Chat {
   async #waitForEnd(agent: Agent): Promise<void> {
     const stop = this.#follow();
     while (this.#state.thread.running && !stop.aborted) {
-      await new Promise((resolve) => setTimeout(resolve, lookEveryMs));
+      await pause(lookEveryMs);
       if (!stop.aborted) {
         this.#take(await agent.events(this.#state.thread.conversationId, this.#state.thread.sequence));
       }

@@ -55,7 +55,7 @@ export function withEvent(thread: Thread, event: Event): Thread {
   return {
     ...next,
     conversationId: event.conversationId || thread.conversationId,
-    sequence: event.sequence > thread.sequence ? event.sequence : thread.sequence,
+    sequence: event.sequence || thread.sequence,
   };
 }
 

@@ -16,7 +16,11 @@ export function showPanel(root: Element, parts: PanelParts): void {
 
 const Panel: FunctionComponent<PanelParts> = ({ chat, openSettings }) => {
   const [state, setState] = useState(chat.state);
-  useEffect(() => chat.subscribe(() => setState(chat.state)), [chat]);
+  useEffect(() => {
+    // It may have changed since it was drawn.
+    setState(chat.state);
+    return chat.subscribe(() => setState(chat.state));
+  }, [chat]);
   return (
     <>
       <Head state={state} chat={chat} openSettings={openSettings} />
@@ -73,14 +77,15 @@ const Obstacle: FunctionComponent<{ readonly state: ChatState; readonly openSett
   );
 };
 
-const Lines: FunctionComponent<{ readonly lines: readonly Line[]; readonly running: boolean }> = ({ lines, running }) => {
+const Lines: FunctionComponent<{ readonly lines: readonly Line[]; readonly running: boolean }> = ({
+  lines,
+  running,
+}) => {
   const end = useRef<HTMLDivElement>(null);
   useEffect(() => end.current?.scrollIntoView({ block: "end" }), [lines]);
   return (
     <div id="lines" role="log" aria-busy={running}>
       {lines.map((line, at) => (
-        // Lines are only added and changed, never moved.
-        // biome-ignore lint/suspicious/noArrayIndexKey: a line's place is what it is
         <OneLine key={at} line={line} />
       ))}
       <div ref={end} />

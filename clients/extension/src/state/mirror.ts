@@ -1,14 +1,7 @@
 /** What the server was told last. It turns what the worker read into snapshots and deltas. */
 import { create, toBinary } from "@bufbuild/protobuf";
 import { type Delta, DeltaSchema, type Snapshot, SnapshotSchema } from "@throwbar/es/pb/device";
-import {
-  type Tab,
-  type TabGroup,
-  TabGroupSchema,
-  TabSchema,
-  type Window,
-  WindowSchema,
-} from "@throwbar/es/pb/state";
+import { type Tab, type TabGroup, TabGroupSchema, TabSchema, type Window, WindowSchema } from "@throwbar/es/pb/state";
 import type { PlainGroup, PlainTab, PlainWindow, StatePush } from "./push.js";
 
 /** A message may have four megabytes. */

@@ -92,7 +92,13 @@ export class FakeExtension {
     const timeLeft = { seconds: BigInt(Math.floor(leftMs / 1000)), nanos: (leftMs % 1000) * 1e6 };
     this.server.link.send({
       case: "command",
-      value: { commandId, action: { kind }, timeLeft, attempt: 1, saved: saved.map((tab) => create(SavedTabSchema, tab)) },
+      value: {
+        commandId,
+        action: { kind },
+        timeLeft,
+        attempt: 1,
+        saved: saved.map((tab) => create(SavedTabSchema, tab)),
+      },
     });
   }
 

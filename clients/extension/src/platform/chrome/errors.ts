@@ -5,7 +5,7 @@ const forms: readonly (readonly [RegExp, BrowserErrorKind])[] = [
   [/no window with id: ?(\d+)/i, "noWindow"],
   [/no group with id: ?(\d+)/i, "noGroup"],
   [/no current window|no last-focused window/i, "noWindow"],
-  [/cannot be (edited|modified) right now/i, "busy"],
+  [/cannot be (?:edited|modified) right now/i, "busy"],
   [/normal windows|not supported by tabs in this window|grouping is not supported/i, "unsupportedWindow"],
 ];
 

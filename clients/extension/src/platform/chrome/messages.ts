@@ -25,7 +25,8 @@ interface Failure {
   readonly failure: string;
 }
 
-const isFailure = (reply: unknown): reply is Failure => typeof reply === "object" && reply !== null && "failure" in reply;
+const isFailure = (reply: unknown): reply is Failure =>
+  typeof reply === "object" && reply !== null && "failure" in reply;
 
 export const chromeMessages: MessagePort = {
   send: async (message) => {

@@ -1,7 +1,17 @@
-import { BrowserError, type GroupsPort, type NewTab, type TabChange, type TabInfo, type TabsPort, type WindowsPort } from "../port.js";
+import {
+  BrowserError,
+  type GroupsPort,
+  type NewTab,
+  type TabChange,
+  type TabInfo,
+  type TabsPort,
+  type WindowsPort,
+} from "../port.js";
 import { call } from "./errors.js";
 
 const noGroup = -1;
+/** Left out, apps would be missing, whose tabs are listed. */
+const everyKind = ["normal", "popup", "panel", "app", "devtools"] as const;
 
 export function tabInfo(tab: chrome.tabs.Tab): TabInfo {
   return {
@@ -76,7 +86,7 @@ export const chromeTabs: TabsPort = {
 
 export const chromeWindows: WindowsPort = {
   list: async () => {
-    const windows = await call(() => chrome.windows.getAll());
+    const windows = await call(() => chrome.windows.getAll({ windowTypes: [...everyKind] }));
     return windows.flatMap(({ id, type, focused, state, incognito }) =>
       id === undefined || incognito ? [] : [{ id, kind: type ?? "", focused, state: state ?? "" }],
     );

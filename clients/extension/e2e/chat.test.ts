@@ -1,0 +1,146 @@
+/** The headline journey: one sentence in the side panel closes the right tabs on the right device. */
+import { Scope } from "@throwbar/es/pb/option";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Browser } from "./harness/browser.js";
+import { Fixture, soon } from "./harness/fixture.js";
+import { Model } from "./harness/model.js";
+import { pairBrowser } from "./harness/pairing.js";
+
+let model: Model;
+let f: Fixture;
+let home: Browser;
+let homePage: Page;
+let panel: Page;
+
+const youtube = ["http://youtube.test/watch?v=1", "http://youtube.test/watch?v=2", "http://m.youtube.test/feed"];
+const others = ["http://mail.test/", "http://wiki.test/"];
+const question = "close my YouTube tabs on my work laptop";
+const answer = "I closed 3 YouTube tabs on work laptop. The others are still open.";
+
+const closing = {
+  match: "YouTube",
+  replies: [
+    { calls: [{ name: "listDevices", arguments: "{}" }] },
+    { calls: [{ name: "searchTabs", arguments: '{"query":"youtube","deviceId":"{{listDevices.deviceId[1]}}"}' }] },
+    { calls: [{ name: "closeTabs", arguments: '{"tabIds":"{{searchTabs.tabId}}"}' }] },
+    { text: answer, piece: 6, pace_millis: 20 },
+  ],
+};
+
+beforeAll(async () => {
+  model = await Model.start();
+  await model.script(closing, { match: "long", replies: [{ text: "word ".repeat(2000), piece: 5, pace_millis: 50 }] });
+  f = await Fixture.start("work laptop", model.env);
+  home = await Browser.start(f.server.port, f.pages.port);
+  ({ page: homePage } = await pairBrowser(home, f.server, f.api, "home pc"));
+  for (const url of youtube) {
+    await home.openTab(url);
+  }
+});
+
+afterAll(async () => {
+  await home?.stop();
+  await f?.stop();
+  await model?.stop();
+});
+
+test("the panel says that it needs an operator token, and takes one from the settings", async () => {
+  panel = await f.browser.open("panel.html");
+  await panel.waitForSelector("#obstacle");
+  expect(await panel.textContent("#obstacle")).toContain("operator token");
+  expect(await panel.isDisabled("#message")).toBe(true);
+  const { secret } = await f.api.tokens.createToken({ name: "side panel", scope: Scope.OPERATOR });
+  await f.page.fill("#operator", secret);
+  await f.page.click("#operator-button");
+  await panel.waitForSelector("#message:enabled");
+  expect(await panel.textContent(".model")).toBe("scripted");
+  expect(await panel.textContent("#state")).toBe("Connected.");
+});
+
+test("one sentence closes the YouTube tabs of the work laptop and nothing else, and the answer is streamed", async () => {
+  await f.open(...youtube, ...others);
+  await panel.evaluate(() => {
+    const lengths: number[] = [];
+    Object.assign(globalThis, { lengths });
+    new MutationObserver(() => {
+      const text = document.querySelector("#lines .agent:last-of-type")?.textContent ?? "";
+      if (text.length > (lengths.at(-1) ?? 0)) {
+        lengths.push(text.length);
+      }
+    }).observe(document.body, { subtree: true, childList: true, characterData: true });
+  });
+  await panel.fill("#message", question);
+  await panel.press("#message", "Enter");
+  await expect.poll(() => panel.textContent("#lines .agent:last-of-type"), soon).toBe(answer);
+  await panel.waitForSelector("#stop", { state: "detached" });
+  expect(await panel.textContent("#lines .person")).toBe(question);
+  const tools = await panel.$$eval("details.tool", (all) =>
+    all.map((each) => [each.getAttribute("data-name"), each.getAttribute("data-outcome")]),
+  );
+  expect(tools).toEqual([
+    ["listDevices", "succeeded"],
+    ["searchTabs", "succeeded"],
+    ["closeTabs", "succeeded"],
+  ]);
+  const results = await panel.$$eval("details.tool pre:last-of-type", (all) =>
+    all.map((each) => each.textContent ?? ""),
+  );
+  expect(JSON.parse(results[2] ?? "")).toMatchObject({ ok: true, data: { closedCount: 3, deviceName: "work laptop" } });
+  const lengths = await panel.evaluate(() => (globalThis as unknown as { lengths: number[] }).lengths);
+  expect(lengths.length).toBeGreaterThan(3);
+  const open = (await f.realTabs()).map(({ url }) => url).filter((url) => url.includes(".test/"));
+  expect(open.sort()).toEqual([...others].sort());
+  const atHome = (await home.tabs(homePage)).map(({ url }) => url).filter((url) => url.includes(".test/"));
+  expect(atHome.sort()).toEqual([...youtube].sort());
+  expect(await model.violations()).toEqual([]);
+});
+
+test("the conversation is there again when the panel is opened again", async () => {
+  await panel.close();
+  panel = await f.browser.open("panel.html");
+  await expect.poll(() => panel.textContent("#lines .agent:last-of-type"), soon).toBe(answer);
+  expect(await panel.$$eval("details.tool", (all) => all.length)).toBe(3);
+});
+
+test("Stop ends the turn", async () => {
+  await panel.fill("#message", "tell me something long");
+  await panel.click("#send");
+  await panel.click("#stop");
+  await expect.poll(() => panel.textContent("#lines .notice:last-of-type"), soon).toBe("Stopped.");
+  await panel.waitForSelector("#stop", { state: "detached" });
+});
+
+test("a turn goes on when the panel is closed, and the next panel shows how it ended", async () => {
+  await panel.click("#new");
+  await f.open(youtube[0] as string);
+  await panel.fill("#message", question);
+  await panel.click("#send");
+  await panel.waitForSelector("details.tool");
+  await panel.close();
+  panel = await f.browser.open("panel.html");
+  await expect.poll(() => panel.textContent("#lines .agent:last-of-type"), soon).toBe(answer);
+  await panel.waitForSelector("#stop", { state: "detached" });
+});
+
+test("the real side panel opens", async () => {
+  await f.page.evaluate(() => {
+    const button = document.createElement("button");
+    button.id = "open-side-panel";
+    button.textContent = "open";
+    button.onclick = async () => {
+      const { id } = await chrome.windows.getCurrent();
+      await chrome.sidePanel.open({ windowId: id ?? 0 });
+    };
+    document.body.append(button);
+  });
+  await f.page.bringToFront();
+  await f.page.click("#open-side-panel");
+  const contexts = () =>
+    f.page.evaluate(async () =>
+      (await chrome.runtime.getContexts({ contextTypes: [chrome.runtime.ContextType.SIDE_PANEL] })).map(
+        ({ documentUrl }) => documentUrl?.replace(/.*\//, ""),
+      ),
+    );
+  await expect.poll(contexts, soon).toEqual(["panel.html"]);
+});

@@ -1,0 +1,182 @@
+// @vitest-environment happy-dom
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError, createRouterTransport } from "@connectrpc/connect";
+import { Role, TurnEnd } from "@throwbar/es/pb/agent";
+import { DeviceService, Kind, PairResponseSchema } from "@throwbar/es/pb/device";
+import { beforeEach, expect, test, vi } from "vitest";
+import type { LinkStatus } from "../src/bridge/messages.js";
+import { operatorKey, pairingKey } from "../src/bridge/settings.js";
+import { pair } from "../src/pairing/pair.js";
+import { showSettings } from "../src/pairing/settings.js";
+import { Chat } from "../src/panel/chat.js";
+import { showPanel } from "../src/panel/view.js";
+import { FakeAgent } from "./fake/agent.js";
+import { FakeHub } from "./fake/messages.js";
+import { FakeStorage } from "./fake/storage.js";
+
+let root: HTMLElement;
+
+beforeEach(() => {
+  document.body.innerHTML = "<main></main>";
+  root = document.querySelector("main") as HTMLElement;
+});
+
+const find = <E extends Element = HTMLElement>(selector: string) => {
+  const element = root.querySelector<E>(selector);
+  if (element === null) {
+    throw new Error(`no ${selector}`);
+  }
+  return element;
+};
+
+const about = async () => ({ version: "1", agent: "Chromium 156", platform: "linux" });
+
+/** A server that pairs one code. */
+function pairing() {
+  const asked: unknown[] = [];
+  const transport = createRouterTransport(({ rpc }) => {
+    rpc(DeviceService.method.pair, (request) => {
+      asked.push(request);
+      if (request.code !== "good") {
+        throw new ConnectError("this pairing code is wrong", Code.PermissionDenied);
+      }
+      return create(PairResponseSchema, { deviceId: "dev1", token: "secret", checkWord: "maple" });
+    });
+  });
+  return { asked, transport: () => transport };
+}
+
+test("pairing asks for the server, says who it is, and keeps what it gets", async () => {
+  const { asked, transport } = pairing();
+  const allowed: string[] = [];
+  const allow = async (origin: string) => {
+    allowed.push(origin);
+    return true;
+  };
+  const outcome = await pair({ server: "127.0.0.1:1/", code: " good ", name: "laptop" }, { about, allow, transport });
+  expect(outcome).toEqual({
+    ok: true,
+    pairing: { server: "http://127.0.0.1:1", deviceId: "dev1", token: "secret", name: "laptop" },
+    checkWord: "maple",
+  });
+  expect(allowed).toEqual(["http://127.0.0.1:1"]);
+  expect(asked).toMatchObject([{ code: "good", name: "laptop", kind: Kind.BROWSER, agent: "Chromium 156" }]);
+});
+
+test.each([
+  [{ server: "http://x/y", code: "good", name: "n" }, "no server address"],
+  [{ server: "", code: "good", name: "n" }, "no server address"],
+  [{ server: "http://x", code: " ", name: "n" }, "Fill in"],
+  [{ server: "http://x", code: "bad", name: "n" }, "this pairing code is wrong"],
+])("%j is refused: %s", async (input, text) => {
+  const { transport } = pairing();
+  const outcome = await pair(input, { about, allow: async () => true, transport });
+  expect(outcome).toMatchObject({ ok: false, text: expect.stringContaining(text) });
+});
+
+test("without the person's consent nothing is sent", async () => {
+  const { asked, transport } = pairing();
+  const outcome = await pair(
+    { server: "x.test", code: "good", name: "n" },
+    { about, allow: async () => false, transport },
+  );
+  expect(outcome.ok).toBe(false);
+  expect(asked).toEqual([]);
+});
+
+function settings() {
+  const storage = new FakeStorage();
+  const hub = new FakeHub();
+  const { transport } = pairing();
+  const link = hub.part();
+  const parts = { storage, messages: hub.part(), about, allow: async () => true, transport };
+  const say = (status: LinkStatus) => link.send({ to: "pages", kind: "status", status });
+  return { storage, parts, say };
+}
+
+test("the settings page pairs, shows the check word, and keeps only the pairing", async () => {
+  const { storage, parts } = settings();
+  await showSettings(root, parts);
+  expect(find<HTMLInputElement>("#name").value).toBe("Chromium on linux");
+  find<HTMLInputElement>("#code").value = "good";
+  find("form").dispatchEvent(new Event("submit", { bubbles: true, cancelable: true }));
+  await vi.waitFor(() => expect(find("#check-word").textContent).toBe("maple"));
+  expect(find<HTMLInputElement>("#code").value).toBe("");
+  expect([...storage.local.items.keys()]).toEqual([pairingKey]);
+});
+
+test("the settings page tells the pairing's token from the operator's, keeps the latter and forgets it", async () => {
+  const { storage, parts } = settings();
+  await showSettings(root, parts);
+  expect(root.textContent).toContain("The token from pairing cannot talk to the agent");
+  const form = find("#operator-button").closest("form") as HTMLFormElement;
+  for (const [value, kept] of [
+    [" token ", '"token"'],
+    ["", undefined],
+  ] as const) {
+    find<HTMLInputElement>("#operator").value = value;
+    form.dispatchEvent(new Event("submit", { bubbles: true, cancelable: true }));
+    await vi.waitFor(() => expect(storage.local.items.get(operatorKey)).toBe(kept));
+  }
+});
+
+test("the settings page follows the connection", async () => {
+  const { parts, say } = settings();
+  await showSettings(root, parts);
+  await vi.waitFor(async () => {
+    await say({ state: "replaced", detail: "Another browser.", server: "http://x", name: "laptop" });
+    expect(find("#state").textContent).toBe("Another browser has taken over.");
+  });
+  expect(root.textContent).toContain("Connect this browser again");
+});
+
+function panel(ready: "ready" | "unpaired" | "tokenless" = "ready") {
+  const agent = new FakeAgent();
+  const keepConversation = async () => {};
+  const chat = new Chat({
+    agent: ready === "ready" ? agent : undefined,
+    ready,
+    link: undefined,
+    conversation: "",
+    keepConversation,
+  });
+  showPanel(root, { chat, openSettings: async () => {} });
+  return { agent, chat };
+}
+
+test.each([
+  ["unpaired", "not paired"],
+  ["tokenless", "operator token"],
+] as const)("a panel that is %s says so in one line", (ready, text) => {
+  panel(ready);
+  expect(find("#obstacle").textContent).toContain(text);
+  expect(find<HTMLTextAreaElement>("#message").disabled).toBe(true);
+});
+
+test("a panel without a model shows the hint and takes no message", async () => {
+  const { agent, chat } = panel();
+  agent.answer = { name: "", hint: "set a model" };
+  await chat.open();
+  await vi.waitFor(() => expect(find("#obstacle").textContent).toBe("set a model"));
+  expect(find<HTMLTextAreaElement>("#message").disabled).toBe(true);
+});
+
+test("a panel streams, folds tools, and shows Stop while it runs", async () => {
+  const { agent, chat } = panel();
+  await chat.open();
+  const sending = chat.send("hi");
+  agent.say({ case: "turnStarted", value: {} });
+  agent.say({ case: "toolCall", value: { callId: "c", name: "listTabs", arguments: "{}" } });
+  agent.say({ case: "textDelta", value: { text: "<b>Hel" } });
+  await vi.waitFor(() => expect(find("#lines .agent").textContent).toBe("<b>Hel"));
+  expect(find("details.tool").hasAttribute("open")).toBe(false);
+  expect(find("details.tool summary").textContent).toContain("listTabs");
+  find("#stop").click();
+  await vi.waitFor(() => expect(agent.stopped).toEqual(["conv"]));
+  agent.say({ case: "message", value: { role: Role.ASSISTANT, text: "<b>Hello" } });
+  agent.say({ case: "turnEnded", value: { reason: TurnEnd.ANSWERED } });
+  agent.end();
+  await sending;
+  await vi.waitFor(() => expect(root.querySelector("#stop")).toBeNull());
+  expect(find("#lines .agent").innerHTML).toBe("&lt;b&gt;Hello");
+});

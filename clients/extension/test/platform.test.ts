@@ -1,0 +1,37 @@
+import { createHash } from "node:crypto";
+import { expect, test } from "vitest";
+import manifest from "../manifest.json" with { type: "json" };
+import { Backoff } from "../src/link/backoff.js";
+import { browserError } from "../src/platform/chrome/errors.js";
+
+test.each([
+  ["No tab with id: 17.", "noTab", 17],
+  ["No window with id: 4.", "noWindow", 4],
+  ["No group with id: 3.", "noGroup", 3],
+  ["Tabs cannot be edited right now (user may be dragging a tab).", "busy", undefined],
+  ["Tabs can only be moved to and from normal windows.", "unsupportedWindow", undefined],
+  ["Grouping is not supported by tabs in this window.", "unsupportedWindow", undefined],
+  ["Something new", "other", undefined],
+])("%s", (text, kind, missingId) => {
+  expect(browserError(new Error(text))).toMatchObject({ kind, message: text, missingId });
+});
+
+test("waits grow to half a minute and are spread all over", () => {
+  const most = new Backoff(() => 1);
+  expect(Array.from({ length: 8 }, () => most.next())).toEqual([
+    1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000,
+  ]);
+  most.reset();
+  expect(most.next()).toBe(1000);
+  const least = new Backoff(() => 0);
+  expect([least.next(), least.next(), least.spread(5000)]).toEqual([500, 500, 500]);
+  expect(most.spread(5000)).toBe(5500);
+});
+
+test("the manifest's key gives the id that the end-to-end tests know, and asks for no host beside this machine", () => {
+  const hash = createHash("sha256").update(Buffer.from(manifest.key, "base64")).digest("hex");
+  const id = [...hash.slice(0, 32)].map((digit) => String.fromCharCode(97 + Number.parseInt(digit, 16))).join("");
+  expect(id).toBe("illbokgpaofbmakbheaeacknengkefnn");
+  expect(manifest.host_permissions).toEqual(["http://127.0.0.1:3913/*", "http://localhost:3913/*"]);
+  expect(manifest.permissions.sort()).toEqual(["alarms", "offscreen", "sidePanel", "storage", "tabGroups", "tabs"]);
+});
