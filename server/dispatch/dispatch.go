@@ -159,12 +159,13 @@ type live struct {
 	saved   []*commandv1.SavedTab // what the server keeps for it
 	restore []*commandv1.SavedTab // what travels beside the action
 
-	sentOn  uint64 // link that it was last sent on
-	attempt uint32
-	ending  bool // its end is being written
-	timer   *time.Timer
-	done    chan struct{}
-	out     *controlv1.DeviceOutcome
+	sentOn    uint64 // link that it was last sent on
+	attempt   uint32
+	recovered bool // from before the server's start
+	ending    bool // its end is being written
+	timer     *time.Timer
+	done      chan struct{}
+	out       *controlv1.DeviceOutcome
 }
 
 // New makes a dispatcher. Recover has to be called before the first device connects, and Run while it is in use.
@@ -187,9 +188,10 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 	}
 	for _, p := range pending {
 		action := &commandv1.Action{}
-		l := &live{rec: p.Record, action: action, saved: p.Saved, done: make(chan struct{})}
-		if l.rec.State == Accepted {
-			l.rec.State = Sent // it may have been: the note is written a moment later
+		l := &live{rec: p.Record, action: action, saved: p.Saved, recovered: true, done: make(chan struct{})}
+		if l.rec.State == Accepted { // it may have been sent: that note is written a moment later
+			d.Ledger.Advance(l.rec, Sent)
+			l.rec.State = Sent
 		}
 		if err := decode(p.Record.Action, action); err != nil {
 			return fmt.Errorf("read command %s: %w", p.Record.ID, err)

@@ -88,7 +88,7 @@ func TestADeviceThatDisappearsAfterTheGateExpires(t *testing.T) {
 		}
 		// It comes back: nothing is sent any more.
 		before := len(w.wire.commands("lap"))
-		w.wire.on = nil
+		w.wire.hush()
 		w.wire.set("lap", 2)
 		w.Attached("lap", 2, w.Reconnected("lap", nil, nil))
 		synctest.Wait()
@@ -251,6 +251,51 @@ func TestARestartedServerSendsAgainWithinTheTimeToLive(t *testing.T) {
 	})
 }
 
+func TestOfARecoveredCommandWhoseDeviceStaysAwayNobodyKnows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		if _, err := w.Submit(t.Context(), request(closing("lap_tb1-1"))); err != nil {
+			t.Fatal(err)
+		}
+		old := w.Dispatcher
+		stopped, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := old.Run(stopped); err != nil {
+			t.Fatal(err)
+		}
+		w.wire.set("lap", 0)
+		w.restart(old.Catalogue)
+		if err := w.Recover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if row := w.book.row(t); row.State != dispatch.Interrupted {
+			t.Errorf("state %s", row.State)
+		}
+	})
+}
+
+func TestWhatADeviceHasInItsJournalIsNotToldExpired(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		res, err := w.Submit(t.Context(), request(closing("lap_tb1-1")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.wire.set("lap", 2) // the acknowledgement was lost with the old link
+		w.Attached("lap", 2, w.Reconnected("lap", []string{res.GetOutcomes()[0].GetCommandId()}, nil))
+		w.wire.set("lap", 0)
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if row := w.book.row(t); row.State != dispatch.Interrupted {
+			t.Errorf("state %s", row.State)
+		}
+	})
+}
+
 func TestTheFirstEndWins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -375,12 +420,17 @@ func TestADeviceSpeaksOnlyForItself(t *testing.T) {
 			t.Errorf("a tab of another device: %v, %v", res, err)
 		}
 		// An outcome for another device's command changes nothing.
+		w.wire.hush()
 		sub, err := w.Submit(t.Context(), request(open, "lap"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.wire.on = nil
-		w.Outcome("desk", &devicev1.Outcome{CommandId: sub.GetOutcomes()[0].GetCommandId(), Outcome: closed().GetOutcome()})
+		id := sub.GetOutcomes()[0].GetCommandId()
+		w.Outcome("desk", &devicev1.Outcome{CommandId: id, Outcome: closed().GetOutcome()})
+		synctest.Wait()
+		if got, err := w.Get(t.Context(), "w", id); err != nil || got.GetEndedAt() != nil {
+			t.Errorf("after another device's outcome: %v, %v", got, err)
+		}
 	})
 }
 

@@ -176,6 +176,13 @@ func (w *wire) set(device string, epoch uint64) {
 	w.epochs[device] = epoch
 }
 
+// hush makes every device silent.
+func (w *wire) hush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.on = nil
+}
+
 // commands are the commands that were sent to a device.
 func (w *wire) commands(device string) []*devicev1.CommandRequest {
 	w.mu.Lock()

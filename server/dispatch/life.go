@@ -66,6 +66,7 @@ func (d *Dispatcher) Attached(device string, epoch uint64, has []string) {
 	for _, l := range d.byDevice[device] {
 		if slices.Contains(has, l.rec.ID) {
 			l.sentOn = epoch
+			d.acknowledge(l)
 			continue
 		}
 		d.sendLocked(l, epoch)
@@ -76,8 +77,14 @@ func (d *Dispatcher) Attached(device string, epoch uint64, has []string) {
 func (d *Dispatcher) Acknowledged(device, commandID string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l := d.live[commandID]
-	if l == nil || l.rec.Device != device || l.ending || l.rec.State != Sent {
+	if l := d.live[commandID]; l != nil && l.rec.Device == device {
+		d.acknowledge(l)
+	}
+}
+
+// acknowledge notes that a command is in its device's journal. The dispatcher's mu is held.
+func (d *Dispatcher) acknowledge(l *live) {
+	if l.ending || l.rec.State != Sent {
 		return
 	}
 	d.Ledger.Advance(l.rec, Acknowledged)
@@ -96,6 +103,10 @@ func (d *Dispatcher) Outcome(device string, o *devicev1.Outcome) {
 		return
 	}
 	d.mu.Unlock()
+	if l != nil && l.rec.Device != device {
+		d.Log.WarnContext(context.Background(), "outcome of another device's command ignored", slog.String("command_id", l.rec.ID), slog.String("device_id", device))
+		return
+	}
 	d.tasks.Go(func() { d.late(device, l, o) })
 }
 
@@ -153,9 +164,9 @@ func (d *Dispatcher) deadline(l *live, final bool) {
 	d.mu.Unlock()
 	state, err := Expired, fault.New(fault.Expired,
 		"the device did not answer in time; it may be offline. Nothing runs any more").Retry()
-	if l.rec.State == Acknowledged {
+	if l.rec.State == Acknowledged || (l.recovered && l.sentOn == 0) { // of the latter nobody knows whether it was taken over
 		state, err = Interrupted, fault.New(fault.Interrupted,
-			"the device started this and did not answer in time: nobody knows how it ended. Look before trying again")
+			"the device may have started this and did not answer in time: nobody knows how it ended. Look before trying again")
 	}
 	d.tasks.Go(func() { d.finish(l, d.failure(l, state, err)) })
 }
