@@ -1,4 +1,5 @@
 /** The real server, and its API as a program uses it. */
+import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -53,6 +54,22 @@ export class Server {
 
   output(): string {
     return this.#process?.output() ?? "";
+  }
+
+  /** Runs a verb of the command line against this server, as a person at a terminal would. */
+  cli(...args: string[]): Promise<{ code: number; out: string; errors: string }> {
+    const env = {
+      ...process.env,
+      THROWBAR_SERVER: this.url,
+      THROWBAR_TOKEN_FILE: join(this.#folder, "owner.token"),
+      XDG_CACHE_HOME: this.#folder,
+    };
+    return new Promise((resolve) => {
+      execFile(inject("server"), args, { env }, (error, out, errors) => {
+        const code = error === null ? 0 : typeof error.code === "number" ? error.code : -1;
+        resolve({ code, out, errors });
+      });
+    });
   }
 
   async api(): Promise<Api> {
