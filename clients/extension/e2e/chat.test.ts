@@ -86,7 +86,7 @@ test("one sentence closes the YouTube tabs of the work laptop and nothing else, 
   const results = await panel.$$eval("details.tool pre:last-of-type", (all) =>
     all.map((each) => each.textContent ?? ""),
   );
-  expect(JSON.parse(results[2] ?? "")).toMatchObject({ ok: true, data: { closedCount: 3, deviceName: "work laptop" } });
+  expect(JSON.parse(results[2] ?? "")).toMatchObject({ closedCount: 3, deviceName: "work laptop" });
   const lengths = await panel.evaluate(() => (globalThis as unknown as { lengths: number[] }).lengths);
   expect(lengths.length).toBeGreaterThan(3);
   const open = (await f.realTabs()).map(({ url }) => url).filter((url) => url.includes(".test/"));

@@ -110,8 +110,8 @@ const PairingForm: FunctionComponent<{ readonly parts: SettingsParts; readonly f
     <section aria-labelledby="pair">
       <h2 id="pair">Pair this browser</h2>
       <p>
-        Make a code with <code>throwbar pair</code> or in the console, and type it here. The token that this browser
-        gets for it is good for its own connection and nothing else.
+        Make a code with <code>throwbar pair</code> and type it here. The token that this browser gets for it is good
+        for its own connection and nothing else.
       </p>
       <form
         onSubmit={(event) => {

@@ -121,7 +121,7 @@ function withPerson(thread: Thread, text: string): Thread {
 
 function withResult(thread: Thread, callId: string, outcome: ToolLine["outcome"], content: string): Thread {
   const lines = thread.lines.map((line) =>
-    line.kind === "tool" && line.callId === callId ? { ...line, outcome, content } : line,
+    line.kind === "tool" && line.callId === callId ? { ...line, outcome, content: unfenced(content) } : line,
   );
   return { ...thread, lines };
 }
@@ -130,4 +130,17 @@ function ended(thread: Thread, reason: TurnEnd): Thread {
   const lines = thread.lines.map((line) => (line.kind === "agent" ? { ...line, done: true } : line));
   const text = endings[reason];
   return { ...thread, running: false, lines: text === undefined ? lines : [...lines, { kind: "notice", text }] };
+}
+
+/** What a tool answered, without the marks that fence data for the model; what has none as it is. */
+export function unfenced(content: string): string {
+  try {
+    const fence = JSON.parse(content) as { mark?: unknown; data?: unknown; error?: unknown; end?: unknown };
+    if (typeof fence.mark === "string" && fence.mark === fence.end) {
+      return JSON.stringify(fence.error ?? fence.data, undefined, 1);
+    }
+  } catch {
+    // no JSON: shown as it is
+  }
+  return content;
 }
