@@ -157,3 +157,14 @@ func TestResultOfAnotherCommandIsRefused(t *testing.T) {
 		t.Errorf("Unwrap = %v, want an error", out)
 	}
 }
+
+// A command that is idempotent is run again after a crash. A second close of a tab whose page asks destroys what a
+// person typed there.
+func TestNothingDestructiveIsIdempotent(t *testing.T) {
+	t.Parallel()
+	for _, e := range load(t).Commands() {
+		if e.Command.GetEffect() == optionv1.Effect_EFFECT_DESTRUCTIVE && e.Command.GetIdempotent() {
+			t.Errorf("%s is destructive and idempotent", e.Name)
+		}
+	}
+}

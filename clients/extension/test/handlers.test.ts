@@ -5,9 +5,6 @@ import { command } from "@throwbar/es/pb/option";
 import { expect, test } from "vitest";
 import { recoveries } from "../src/commands/handlers.js";
 
-/** Idempotent by contract, and yet not to be run again: a second close of a tab whose page asks destroys what was typed. */
-const careful = ["closeTabsByUrl"];
-
 test.each(ActionSchema.fields.map((field) => field.localName))(
   "%s is done again only if that changes nothing",
   (name) => {
@@ -17,6 +14,6 @@ test.each(ActionSchema.fields.map((field) => field.localName))(
     }
     const { idempotent } = getOption(field.message, command);
     const again = recoveries[name as keyof typeof recoveries] === "again";
-    expect(again).toBe(idempotent && !careful.includes(name));
+    expect(again).toBe(idempotent);
   },
 );

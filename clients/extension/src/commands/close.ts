@@ -90,10 +90,7 @@ function byUrl(items: ItemOutcome[]): CloseTabsByUrl_Result {
   return create(CloseTabsByUrl_ResultSchema, { closed: closedCount > 0, closedCount, items, reason });
 }
 
-/**
- * The contract calls it idempotent, and for tabs that were not tried it is. Those that were must not be tried twice, so it is
- * taken up like closeTabs.
- */
+/** Taken up like closeTabs: a tab that was asked to close must not be asked twice. */
 export async function recoverCloseTabsByUrl(
   _action: CloseTabsByUrl,
   recovery: Recovery,
