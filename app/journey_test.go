@@ -11,6 +11,8 @@ import (
 	"throwbar.dev/throwbar/app"
 	"throwbar.dev/throwbar/app/apptest"
 	"throwbar.dev/throwbar/clients/cli"
+	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
+	"throwbar.dev/throwbar/gen/go/throwbar/agent/v1/agentv1connect"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 )
 
@@ -152,5 +154,53 @@ func TestAStrangerIsAToolToo(t *testing.T) {
 	tool, ok := scripted.Requests()[0].Tool("brewDrink")
 	if !ok || !strings.Contains(tool.Description, "Brew a drink") || !strings.Contains(string(tool.Parameters), "How many cups") {
 		t.Errorf("tool: %+v", tool)
+	}
+}
+
+func TestALostCallerStopsTheTurnAndWhatItSent(t *testing.T) {
+	t.Parallel()
+	s, scripted := withModel(t, app.Config{Image: strangerImage(t)})
+	k := startKettle(t, s)
+	k.broken = true // it takes commands over and never answers
+	scripted.Add(modeltest.Use("brewDrink", map[string]any{"deviceId": k.id, "drink": "tea", "cups": 1}))
+	agents := agentv1connect.NewAgentServiceClient(s.Client(t, s.Owner, nil))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stream, err := agents.Chat(ctx, &agentv1.ChatRequest{Message: "make me tea"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stream.Close() }()
+	conversation := ""
+	pending := true
+	apptest.Eventually(t, "the command is sent", func() bool {
+		list, err := s.Commands(t).ListCommands(t.Context(), &controlv1.ListCommandsRequest{PendingOnly: &pending})
+		return err == nil && len(list.GetCommands()) == 1
+	})
+	for conversation == "" {
+		msg, err := stream.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		conversation = msg.GetEvent().GetConversationId()
+	}
+	_ = stream.Close() // the caller goes away
+	apptest.Eventually(t, "nothing is pending", func() bool {
+		list, err := s.Commands(t).ListCommands(t.Context(), &controlv1.ListCommandsRequest{PendingOnly: &pending})
+		return err == nil && len(list.GetCommands()) == 0
+	})
+	// The conversation goes on: the strict model finds the call with a result.
+	k.mu.Lock()
+	k.broken = false
+	k.mu.Unlock()
+	scripted.Add(modeltest.Text("Shall I try again?"))
+	apptest.Eventually(t, "the turn has ended", func() bool {
+		events, err := agents.ListEvents(t.Context(), &agentv1.ListEventsRequest{ConversationId: conversation})
+		n := len(events.GetEvents())
+		return err == nil && n > 0 && events.GetEvents()[n-1].GetTurnEnded().GetReason() == agentv1.TurnEnd_TURN_END_STOPPED
+	})
+	code, out, errs := throwbarCLI(t, s, "chat", "--conversation", conversation, "and now?")
+	if code != 0 || !strings.Contains(out, "Shall I try again?") {
+		t.Errorf("chat: %d\n%s%s", code, out, errs)
 	}
 }

@@ -25,6 +25,7 @@ type kettle struct {
 
 	mu     sync.Mutex
 	brewed [][]byte // arguments, encoded
+	broken bool     // takes commands over and never answers
 }
 
 func startKettle(t *testing.T, s *apptest.Server) *kettle {
@@ -60,7 +61,9 @@ func startKettle(t *testing.T, s *apptest.Server) *kettle {
 				close(up)
 			}
 			if c := msg.GetFrame().GetCommand(); c != nil {
-				send(k.brew(t, c))
+				if f := k.brew(t, c); f != nil {
+					send(f)
+				}
 			}
 		}
 	}()
@@ -73,7 +76,11 @@ func (k *kettle) brew(t *testing.T, c *devicev1.CommandRequest) *devicev1.Device
 	body := strangerBody(t, c.GetAction().ProtoReflect())
 	k.mu.Lock()
 	k.brewed = append(k.brewed, body)
+	broken := k.broken
 	k.mu.Unlock()
+	if broken {
+		return nil
+	}
 	out := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 3)
 	result := &commandv1.Result{}
 	if err := proto.Unmarshal(protowire.AppendBytes(protowire.AppendTag(nil, strangerNumber, protowire.BytesType), out), result); err != nil {

@@ -296,6 +296,29 @@ func TestWhatADeviceHasInItsJournalIsNotToldExpired(t *testing.T) {
 	})
 }
 
+func TestTheSweepComesEveryMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- w.Run(ctx) }()
+		start := time.Now()
+		<-time.After(2*time.Minute + time.Second)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if len(w.book.sweeps) != 2 {
+			t.Fatalf("%d sweeps in two minutes", len(w.book.sweeps))
+		}
+		first := w.book.sweeps[0]
+		if at := start.Add(time.Minute); !first[0].Equal(at.Add(-5*time.Minute)) || !first[1].Equal(at.Add(-90*24*time.Hour)) {
+			t.Errorf("the sweep after a minute clears what ended before %v and removes what ended before %v", first[0], first[1])
+		}
+	})
+}
+
 func TestTheFirstEndWins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

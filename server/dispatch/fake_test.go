@@ -27,6 +27,8 @@ type book struct {
 	ends  map[string]int
 	lates []string
 	fail  error
+
+	sweeps [][2]time.Time
 }
 
 func newBook() *book {
@@ -85,7 +87,12 @@ func (b *book) Late(_ context.Context, rec dispatch.Record, detail string) error
 	return nil
 }
 
-func (b *book) Sweep(context.Context, time.Time, time.Time) error { return nil }
+func (b *book) Sweep(_ context.Context, clearBefore, removeBefore time.Time) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sweeps = append(b.sweeps, [2]time.Time{clearBefore, removeBefore})
+	return nil
+}
 
 func (b *book) Get(_ context.Context, _, id string) (dispatch.Record, error) {
 	b.mu.Lock()
