@@ -76,26 +76,42 @@ func isExtension(origin string) bool {
 
 type deadlineKey struct{}
 
-// withWriteDeadline gives handlers of streams a way to bound each read and write: a peer that does not read would
-// block a writer for ever.
-func withWriteDeadline(next http.Handler) http.Handler {
+// deadlines bound the reads and writes of one request.
+type deadlines struct {
+	control  *http.ResponseController
+	extended time.Time // when the write deadline was last moved; used by the stream's one writer
+}
+
+// withDeadlines gives handlers of streams a way to bound each read and write: a peer that does not read would block a
+// writer for ever. A connection that is used again starts without a deadline.
+func withDeadlines(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), deadlineKey{}, http.NewResponseController(w))))
+		d := &deadlines{control: http.NewResponseController(w)}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), deadlineKey{}, d)))
+		if !d.extended.IsZero() {
+			_ = d.control.SetWriteDeadline(time.Time{}) // the response is written, or its connection is gone
+		}
 	})
 }
 
-// extendWrite sets the deadline of the next write. In tests without a network there is nothing to set.
+// extendWrite moves the deadline of writes. HTTP/2 ends a stream whose deadline passes even if nothing is written, so
+// that it lies several heartbeats ahead; it is moved now and then only, for each move costs a turn of the connection's
+// loop. In tests without a network there is nothing to move.
 func extendWrite(ctx context.Context) error {
-	if control, ok := ctx.Value(deadlineKey{}).(*http.ResponseController); ok {
-		if err := control.SetWriteDeadline(time.Now().Add(sendWithin)); err != nil {
-			return fmt.Errorf("set write deadline: %w", err)
-		}
+	d, ok := ctx.Value(deadlineKey{}).(*deadlines)
+	now := time.Now()
+	if !ok || now.Sub(d.extended) < sendWithin/4 {
+		return nil
+	}
+	d.extended = now
+	if err := d.control.SetWriteDeadline(now.Add(sendWithin)); err != nil {
+		return fmt.Errorf("set write deadline: %w", err)
 	}
 	return nil
 }
 
 // readBy sets the deadline of reads; the zero time takes it away. It says false where there is nothing to set.
 func readBy(ctx context.Context, t time.Time) bool {
-	control, ok := ctx.Value(deadlineKey{}).(*http.ResponseController)
-	return ok && control.SetReadDeadline(t) == nil
+	d, ok := ctx.Value(deadlineKey{}).(*deadlines)
+	return ok && d.control.SetReadDeadline(t) == nil
 }

@@ -30,8 +30,8 @@ const (
 	// compressFrom is the size from which answers are compressed. Connect compresses everything by default, which
 	// costs a third of the throughput of small messages.
 	compressFrom = 4 << 10
-	// sendWithin is how long a peer may take to read one frame.
-	sendWithin = 20 * time.Second
+	// sendWithin is how long a peer may go without reading what was sent. Streams have a heartbeat every 15 seconds.
+	sendWithin = time.Minute
 )
 
 // Config is what the edge stands in front of.
@@ -88,7 +88,7 @@ func (s *Server) Handler() http.Handler {
 		connecthttp.WithCompressMinBytes(compressFrom),
 		connecthttp.WithConditionalOptions(optionsOf),
 	)
-	return s.cfg.Listener.guard(s.cfg.Directory.Origins, withWriteDeadline(mux))
+	return s.cfg.Listener.guard(s.cfg.Directory.Origins, withDeadlines(mux))
 }
 
 // optionsOf are the options of one method. Callers' services read JSON strictly; a device's frames may have fields of
