@@ -88,7 +88,8 @@ func TestTrapNoTimeoutEndsAStream(t *testing.T) {
 	}
 }
 
-// G6, R6: a device that does not read costs nobody else anything, and loses its link.
+// G6, R6: a device that does not read costs nobody else anything. That its writer is not blocked for ever is the write
+// deadline's part: deadline_test.go.
 func TestTrapADeviceThatDoesNotReadHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	s := apptest.Start(t, app.Config{})
