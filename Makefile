@@ -11,6 +11,8 @@ FUZZTIME ?= 5s
 
 BUF := node_modules/.bin/buf
 BIOME := node_modules/.bin/biome
+# Its cache keeps absolute paths, so that one shared by two clones reports, and excludes, by the wrong clone's paths.
+export GOLANGCI_LINT_CACHE := $(CURDIR)/.tmp/golangci
 GOLANGCI := $(GO) tool -modfile=tools/lint/go.mod golangci-lint
 SQLC := CGO_ENABLED=0 $(GO) tool -modfile=tools/sqlc/go.mod sqlc
 MODULES := . tools tools/sqlc tools/lint
