@@ -44,7 +44,7 @@ func startKettle(t *testing.T, s *apptest.Server) *kettle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	send := func(f *devicev1.DeviceFrame) { _ = stream.Send(&devicev1.ConnectRequest{Frame: f}) }
+	send := func(f *devicev1.DeviceFrame) { _ = stream.Send(&devicev1.ConnectRequest{Frames: []*devicev1.DeviceFrame{f}}) }
 	send(&devicev1.DeviceFrame{Kind: &devicev1.DeviceFrame_Hello{Hello: &devicev1.Hello{
 		DeviceId: d.GetDeviceId(), Actions: []string{"brewDrink"},
 	}}})
@@ -57,12 +57,14 @@ func startKettle(t *testing.T, s *apptest.Server) *kettle {
 			if err != nil {
 				return
 			}
-			if msg.GetFrame().GetWelcome() != nil {
-				close(up)
-			}
-			if c := msg.GetFrame().GetCommand(); c != nil {
-				if f := k.brew(t, c); f != nil {
-					send(f)
+			for _, frame := range msg.GetFrames() {
+				if frame.GetWelcome() != nil {
+					close(up)
+				}
+				if c := frame.GetCommand(); c != nil {
+					if f := k.brew(t, c); f != nil {
+						send(f)
+					}
 				}
 			}
 		}

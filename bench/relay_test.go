@@ -62,7 +62,7 @@ func (r *relay) Connect(ctx context.Context, stream devicev1connect.DeviceServic
 				ended <- err
 				return
 			}
-			o := msg.GetFrame().GetOutcome()
+			o := msg.GetFrames()[0].GetOutcome()
 			r.mu.Lock()
 			done := r.waiting[o.GetCommandId()]
 			delete(r.waiting, o.GetCommandId())
@@ -75,7 +75,7 @@ func (r *relay) Connect(ctx context.Context, stream devicev1connect.DeviceServic
 	for {
 		select {
 		case f := <-r.out:
-			if err := stream.Send(&devicev1.ConnectResponse{Frame: f}); err != nil {
+			if err := stream.Send(&devicev1.ConnectResponse{Frames: []*devicev1.ServerFrame{f}}); err != nil {
 				return err
 			}
 		case <-ended:
@@ -124,10 +124,10 @@ func runRelayDevice(url string) error {
 		if err != nil {
 			return err
 		}
-		c := msg.GetFrame().GetCommand()
-		if err := stream.Send(&devicev1.ConnectRequest{Frame: &devicev1.DeviceFrame{Kind: &devicev1.DeviceFrame_Outcome{
+		c := msg.GetFrames()[0].GetCommand()
+		if err := stream.Send(&devicev1.ConnectRequest{Frames: []*devicev1.DeviceFrame{{Kind: &devicev1.DeviceFrame_Outcome{
 			Outcome: &devicev1.Outcome{CommandId: c.GetCommandId(), Outcome: &devicev1.Outcome_Result{Result: answer(c.GetAction())}},
-		}}}); err != nil {
+		}}}}); err != nil {
 			return err
 		}
 	}

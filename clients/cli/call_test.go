@@ -231,7 +231,7 @@ func TestDryRunAndDetach(t *testing.T) {
 		f.onDispatch = func(req *controlv1.DispatchRequest) (*controlv1.DispatchResponse, error) {
 			return &controlv1.DispatchResponse{PlanHash: "h4sh", Outcomes: []*controlv1.DeviceOutcome{{
 				DeviceId: laptop, DeviceName: "laptop", Outcome: &controlv1.DeviceOutcome_Plan{Plan: &controlv1.Plan{
-					Action: req.GetAction(), TargetIds: req.GetAction().GetCloseTabs().GetTabIds(),
+					Action: req.GetAction(), Targets: []*controlv1.PlannedTarget{{Id: req.GetAction().GetCloseTabs().GetTabIds()[0]}},
 				}},
 			}}}, nil
 		}

@@ -377,3 +377,11 @@ func (f *fake) dispatched() []*controlv1.DispatchRequest {
 	defer f.mu.Unlock()
 	return append([]*controlv1.DispatchRequest{}, f.asked...)
 }
+
+func (f *fake) DispatchStream(context.Context, controlv1connect.CommandServiceDispatchStreamServerStream) error {
+	return connect.NewError(connect.CodeUnimplemented, "not here")
+}
+
+func (f *fake) Undo(context.Context, *controlv1.UndoRequest) (*controlv1.UndoResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "not here")
+}

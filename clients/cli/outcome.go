@@ -103,10 +103,10 @@ func (p *program) outcome(e *catalog.Entry, o *controlv1.DeviceOutcome) {
 	case o.GetError() != nil:
 		p.err.Line(term.Red, "%s  %s: %s", title(o), errorWord(o.GetError()), o.GetError().GetMessage())
 	case o.GetPlan() != nil:
-		ids := o.GetPlan().GetTargetIds()
-		p.out.Line(term.Bold, "%s  would run %s on %d targets", title(o), e.Name, len(ids))
-		for _, id := range ids {
-			p.out.Line(term.Plain, "%s%s", strings.Repeat(" ", outcomeIndent), id)
+		targets := o.GetPlan().GetTargets()
+		p.out.Line(term.Bold, "%s  would run %s on %d targets", title(o), e.Name, len(targets))
+		for _, t := range targets {
+			p.out.Line(term.Plain, "%s%s  %s", strings.Repeat(" ", outcomeIndent), t.GetId(), t.GetTitle())
 		}
 	default:
 		p.result(e, o)

@@ -50,16 +50,16 @@ func (d *deviceFake) Connect(_ context.Context, stream devicev1connect.DeviceSer
 	if revoked {
 		return connect.NewError(connect.CodeUnauthenticated, "the device was revoked")
 	}
-	id := first.GetFrame().GetHello().GetDeviceId()
-	if err := stream.Send(&devicev1.ConnectResponse{Frame: &devicev1.ServerFrame{Kind: &devicev1.ServerFrame_Welcome{
+	id := first.GetFrames()[0].GetHello().GetDeviceId()
+	if err := stream.Send(&devicev1.ConnectResponse{Frames: []*devicev1.ServerFrame{{Kind: &devicev1.ServerFrame_Welcome{
 		Welcome: &devicev1.Welcome{
 			LinkId: "link", Epoch: 1, Heartbeat: durationpb.New(15e9), Lease: durationpb.New(45e9), Resync: true, Name: "the " + id,
 		},
-	}}}); err != nil {
+	}}}}); err != nil {
 		return err
 	}
 	for {
-		frame, err := stream.Receive()
+		req, err := stream.Receive()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -67,7 +67,9 @@ func (d *deviceFake) Connect(_ context.Context, stream devicev1connect.DeviceSer
 			return err
 		}
 		d.mu.Lock()
-		d.tabs[id] += len(frame.GetFrame().GetSnapshot().GetTabs())
+		for _, frame := range req.GetFrames() {
+			d.tabs[id] += len(frame.GetSnapshot().GetTabs())
+		}
 		d.mu.Unlock()
 	}
 }

@@ -163,7 +163,7 @@ func (demo) Connect(_ context.Context, stream devicev1connect.DeviceServiceConne
 			Action: &commandv1.Action{Kind: &commandv1.Action_OpenTab{OpenTab: &commandv1.OpenTab{Url: "https://example.com"}}},
 		}}},
 	} {
-		if err := stream.Send(&devicev1.ConnectResponse{Frame: f}); err != nil {
+		if err := stream.Send(&devicev1.ConnectResponse{Frames: []*devicev1.ServerFrame{f}}); err != nil {
 			return err
 		}
 	}
@@ -172,10 +172,12 @@ func (demo) Connect(_ context.Context, stream devicev1connect.DeviceServiceConne
 		if err != nil {
 			return err
 		}
-		if req.GetFrame().GetOutcome() != nil {
-			return stream.Send(&devicev1.ConnectResponse{Frame: &devicev1.ServerFrame{Kind: &devicev1.ServerFrame_End{
-				End: &devicev1.LinkEnd{Reason: devicev1.EndReason_END_REASON_REPLACED},
-			}}})
+		for _, f := range req.GetFrames() {
+			if f.GetOutcome() != nil {
+				return stream.Send(&devicev1.ConnectResponse{Frames: []*devicev1.ServerFrame{{Kind: &devicev1.ServerFrame_End{
+					End: &devicev1.LinkEnd{Reason: devicev1.EndReason_END_REASON_REPLACED},
+				}}}})
+			}
 		}
 	}
 }

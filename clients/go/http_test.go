@@ -105,7 +105,7 @@ func (s *script) Connect(ctx context.Context, stream devicev1connect.DeviceServi
 	if err != nil {
 		return err
 	}
-	l := s.newLink(ctx, first.GetFrame().GetHello())
+	l := s.newLink(ctx, first.GetFrames()[0].GetHello())
 	s.links <- l
 	ended := make(chan struct{})
 	go func() {
@@ -115,7 +115,9 @@ func (s *script) Connect(ctx context.Context, stream devicev1connect.DeviceServi
 			if err != nil {
 				return
 			}
-			l.up <- req.GetFrame()
+			for _, f := range req.GetFrames() {
+				l.up <- f
+			}
 		}
 	}()
 	for {
@@ -124,7 +126,7 @@ func (s *script) Connect(ctx context.Context, stream devicev1connect.DeviceServi
 			if !ok {
 				return l.fail
 			}
-			if err := stream.Send(&devicev1.ConnectResponse{Frame: f}); err != nil {
+			if err := stream.Send(&devicev1.ConnectResponse{Frames: []*devicev1.ServerFrame{f}}); err != nil {
 				return err
 			}
 		case <-ended:
@@ -152,7 +154,7 @@ func (s *script) Watch(ctx context.Context, req *devicev1.WatchRequest, stream d
 			if w := f.GetWelcome(); w != nil {
 				w.LinkId = id
 			}
-			if err := stream.Send(&devicev1.WatchResponse{Frame: f}); err != nil {
+			if err := stream.Send(&devicev1.WatchResponse{Frames: []*devicev1.ServerFrame{f}}); err != nil {
 				return err
 			}
 		case <-ctx.Done():

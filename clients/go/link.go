@@ -3,7 +3,10 @@ package throwbar
 import (
 	"context"
 	"errors"
+	"iter"
 	"sync"
+
+	"google.golang.org/protobuf/proto"
 
 	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
 )
@@ -29,8 +32,8 @@ type dialer interface {
 type link interface {
 	// send hands frames over, in order. After the server has ended the link it may be io.EOF; receive says why.
 	send(ctx context.Context, frames []*devicev1.DeviceFrame) error
-	// receive waits for the next frame.
-	receive() (*devicev1.ServerFrame, error)
+	// receive waits for the next frames: at least one.
+	receive() ([]*devicev1.ServerFrame, error)
 	// finish says that nothing more will be sent.
 	finish() error
 	// close ends the link at once. Its context has to have ended.
@@ -90,6 +93,28 @@ func (o *outbox) take() []*devicev1.DeviceFrame {
 	frames := o.frames
 	o.frames = nil
 	return frames
+}
+
+const (
+	messageFrames = 256     // most frames in one message, by the contract
+	messageBytes  = 1 << 20 // a single frame may be larger
+)
+
+// parts cuts frames into what one message takes.
+func parts(frames []*devicev1.DeviceFrame) iter.Seq[[]*devicev1.DeviceFrame] {
+	return func(yield func([]*devicev1.DeviceFrame) bool) {
+		for len(frames) > 0 {
+			n, size := 1, proto.Size(frames[0])
+			for n < len(frames) && n < messageFrames && size+proto.Size(frames[n]) <= messageBytes {
+				size += proto.Size(frames[n])
+				n++
+			}
+			if !yield(frames[:n]) {
+				return
+			}
+			frames = frames[n:]
+		}
+	}
 }
 
 func acknowledgement(id string) *devicev1.DeviceFrame {

@@ -50,20 +50,24 @@ type bidiLink struct {
 var _ link = (*bidiLink)(nil)
 
 func (l *bidiLink) send(_ context.Context, frames []*devicev1.DeviceFrame) error {
-	for _, f := range frames {
-		if err := l.stream.Send(&devicev1.ConnectRequest{Frame: f}); err != nil {
+	for part := range parts(frames) {
+		if err := l.stream.Send(&devicev1.ConnectRequest{Frames: part}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *bidiLink) receive() (*devicev1.ServerFrame, error) {
-	res, err := l.stream.Receive()
-	if err != nil {
-		return nil, err
+func (l *bidiLink) receive() ([]*devicev1.ServerFrame, error) {
+	for {
+		res, err := l.stream.Receive()
+		if err != nil {
+			return nil, err
+		}
+		if len(res.GetFrames()) > 0 {
+			return res.GetFrames(), nil
+		}
 	}
-	return res.GetFrame(), nil
 }
 
 func (l *bidiLink) finish() error { return l.stream.CloseSend() }

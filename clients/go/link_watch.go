@@ -6,15 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
 	"throwbar.dev/throwbar/gen/go/throwbar/device/v1/devicev1connect"
 )
 
 const (
-	reportFrames  = 256     // most frames in one report, by the contract
-	reportBytes   = 1 << 20 // a single frame may be larger
 	reportTimeout = 10 * time.Second
 	reportRetry   = 200 * time.Millisecond // doubled with each try
 	reportSlowest = 5 * time.Second
@@ -55,18 +51,12 @@ var _ link = (*watchLink)(nil)
 
 // send reports frames, each report under a number of its own until it is answered.
 func (l *watchLink) send(ctx context.Context, frames []*devicev1.DeviceFrame) error {
-	for len(frames) > 0 {
-		n, size := 1, proto.Size(frames[0])
-		for n < len(frames) && n < reportFrames && size+proto.Size(frames[n]) <= reportBytes {
-			size += proto.Size(frames[n])
-			n++
-		}
+	for part := range parts(frames) {
 		l.sequence++
-		req := &devicev1.ReportRequest{LinkId: l.id, Sequence: l.sequence, Frames: frames[:n]}
+		req := &devicev1.ReportRequest{LinkId: l.id, Sequence: l.sequence, Frames: part}
 		if err := l.report(ctx, req); err != nil {
 			return fmt.Errorf("report: %w", err)
 		}
-		frames = frames[n:]
 	}
 	return nil
 }
@@ -108,15 +98,20 @@ func passes(err error) bool {
 	return !e.remote || e.Code == CodeUnavailable || e.Code == CodeBusy
 }
 
-func (l *watchLink) receive() (*devicev1.ServerFrame, error) {
-	res, err := l.stream.Receive()
-	if err != nil {
-		return nil, err
+func (l *watchLink) receive() ([]*devicev1.ServerFrame, error) {
+	for {
+		res, err := l.stream.Receive()
+		if err != nil {
+			return nil, err
+		}
+		if len(res.GetFrames()) == 0 {
+			continue
+		}
+		if w := res.GetFrames()[0].GetWelcome(); w != nil && l.id == "" {
+			l.id = w.GetLinkId()
+		}
+		return res.GetFrames(), nil
 	}
-	if w := res.GetFrame().GetWelcome(); w != nil && l.id == "" {
-		l.id = w.GetLinkId()
-	}
-	return res.GetFrame(), nil
 }
 
 func (l *watchLink) finish() error { return nil } // each report is a whole call

@@ -77,11 +77,11 @@ func (l *memLink) send(ctx context.Context, frames []*devicev1.DeviceFrame) erro
 	return nil
 }
 
-func (l *memLink) receive() (*devicev1.ServerFrame, error) {
+func (l *memLink) receive() ([]*devicev1.ServerFrame, error) {
 	select {
 	case f, ok := <-l.down:
 		if ok {
-			return f, nil
+			return []*devicev1.ServerFrame{f}, nil
 		}
 		if l.fail != nil {
 			return nil, l.fail

@@ -59,7 +59,7 @@ func (d *Device) link(ctx context.Context, e *executor, push *pusher) linkEnd {
 	}
 	defer conn.close()
 	defer cancel(errStopped) // before close
-	welcome, end := d.awaitWelcome(linkCtx, conn)
+	welcome, more, end := d.awaitWelcome(linkCtx, conn)
 	if welcome == nil {
 		return end
 	}
@@ -73,26 +73,27 @@ func (d *Device) link(ctx context.Context, e *executor, push *pusher) linkEnd {
 		Device: d, exec: e, push: push, conn: conn, out: newOutbox(cancel), cancel: cancel, welcome: welcome,
 		lease: orDefault(welcome.GetLease().AsDuration(), defaultLease), resync: make(chan struct{}, 1),
 	}
-	return s.hold(ctx, linkCtx, said)
+	return s.hold(ctx, linkCtx, said, more)
 }
 
-// awaitWelcome reads the server's first frame. Without a welcome it says how the link ended.
-func (d *Device) awaitWelcome(ctx context.Context, conn link) (*devicev1.Welcome, linkEnd) {
-	frame, err := conn.receive()
+// awaitWelcome reads the server's first frame, and those that came with it. Without a welcome it says how the link ended.
+func (d *Device) awaitWelcome(ctx context.Context, conn link) (*devicev1.Welcome, []*devicev1.ServerFrame, linkEnd) {
+	frames, err := conn.receive()
 	if err != nil {
-		return nil, linkEnd{err: because(ctx, fmt.Errorf("connect: %w", reason(err)))}
+		return nil, nil, linkEnd{err: because(ctx, fmt.Errorf("connect: %w", reason(err)))}
 	}
-	if end := frame.GetEnd(); end != nil {
-		return nil, ended(end)
+	if end := frames[0].GetEnd(); end != nil {
+		return nil, nil, ended(end)
 	}
-	if frame.GetWelcome() == nil {
-		return nil, linkEnd{err: errNotWelcome}
+	if frames[0].GetWelcome() == nil {
+		return nil, nil, linkEnd{err: errNotWelcome}
 	}
-	return frame.GetWelcome(), linkEnd{}
+	return frames[0].GetWelcome(), frames[1:], linkEnd{}
 }
 
-// hold runs a link that stands: this goroutine reads, another one writes.
-func (s *session) hold(ctx, linkCtx context.Context, said said) linkEnd {
+// hold runs a link that stands: this goroutine reads, beginning with the frames that came with the welcome, another
+// one writes.
+func (s *session) hold(ctx, linkCtx context.Context, said said, frames []*devicev1.ServerFrame) linkEnd {
 	start := time.Now()
 	s.exec.attach(s.out, said, s.welcome.GetKeepCommandIds())
 	s.cfg.OnStatus(Status{Connected: true, Name: s.welcome.GetName(), LinkID: s.welcome.GetLinkId()})
@@ -101,7 +102,7 @@ func (s *session) hold(ctx, linkCtx context.Context, said said) linkEnd {
 
 	var writer sync.WaitGroup
 	writer.Go(func() { s.write(ctx, linkCtx) })
-	end := s.read(ctx, linkCtx)
+	end := s.read(ctx, linkCtx, frames)
 	s.exec.detach(s.out)
 	s.cancel(end.err)
 	s.conn.close()
@@ -111,25 +112,27 @@ func (s *session) hold(ctx, linkCtx context.Context, said said) linkEnd {
 }
 
 // read takes in frames until the link ends. It never waits for anything else.
-func (s *session) read(ctx, linkCtx context.Context) linkEnd {
+func (s *session) read(ctx, linkCtx context.Context, frames []*devicev1.ServerFrame) linkEnd {
 	watchdog := time.AfterFunc(s.lease, func() { s.cancel(errSilent) })
 	defer watchdog.Stop()
 	last := time.Now().Round(0)
 	for {
-		frame, err := s.conn.receive()
-		if err != nil {
-			return linkEnd{err: because(linkCtx, reason(err))}
-		}
-		watchdog.Reset(s.lease)
 		at := time.Now()
 		// The monotonic clock stands still while a computer sleeps, and what comes after it woke up is old.
 		if at.Round(0).Sub(last) > s.lease {
 			return linkEnd{err: errAsleep}
 		}
 		last = at.Round(0)
-		if end := s.take(ctx, frame, at); end != nil {
-			return ended(end)
+		for _, frame := range frames {
+			if end := s.take(ctx, frame, at); end != nil {
+				return ended(end)
+			}
 		}
+		var err error
+		if frames, err = s.conn.receive(); err != nil {
+			return linkEnd{err: because(linkCtx, reason(err))}
+		}
+		watchdog.Reset(s.lease)
 	}
 }
 
@@ -205,7 +208,7 @@ func (s *session) waiting() []*devicev1.DeviceFrame {
 // send hands frames over and says whether the link goes on. A server that takes nothing in for a lease is gone.
 func (s *session) send(linkCtx context.Context, frames []*devicev1.DeviceFrame) bool {
 	for len(frames) > 0 {
-		n := min(len(frames), reportFrames)
+		n := min(len(frames), messageFrames)
 		guard := time.AfterFunc(s.lease, func() { s.cancel(errStuck) })
 		err := s.conn.send(linkCtx, frames[:n])
 		guard.Stop()

@@ -61,35 +61,43 @@ func (s *server) Pair(_ context.Context, req *devicev1.PairRequest) (*devicev1.P
 }
 
 func (s *server) Connect(_ context.Context, stream devicev1connect.DeviceServiceConnectServerStream) error {
-	send := func(f *devicev1.ServerFrame) error { return stream.Send(&devicev1.ConnectResponse{Frame: f}) }
+	send := func(f *devicev1.ServerFrame) error {
+		return stream.Send(&devicev1.ConnectResponse{Frames: []*devicev1.ServerFrame{f}})
+	}
 	got := answer{}
 	for {
 		req, err := stream.Receive()
 		if err != nil {
 			return err
 		}
-		switch kind := req.GetFrame().GetKind().(type) {
-		case *devicev1.DeviceFrame_Hello:
-			got.hello = kind.Hello
-			err = send(&devicev1.ServerFrame{Kind: &devicev1.ServerFrame_Welcome{Welcome: &devicev1.Welcome{LinkId: "l", Resync: true}}})
-		case *devicev1.DeviceFrame_Snapshot:
-			got.mirror = newMirror(throwbar.State{Windows: kind.Snapshot.GetWindows(), Groups: kind.Snapshot.GetGroups(), Tabs: kind.Snapshot.GetTabs()})
-			err = send(&devicev1.ServerFrame{Kind: &devicev1.ServerFrame_Command{Command: &devicev1.CommandRequest{
-				CommandId: "c", Action: s.action(kind.Snapshot.GetTabs()[0].GetTabId()), TimeLeft: durationpb.New(time.Minute),
-			}}})
-		case *devicev1.DeviceFrame_Delta:
-			got.mirror.put(throwbar.State{Windows: kind.Delta.GetWindows(), Groups: kind.Delta.GetGroups(), Tabs: kind.Delta.GetTabs()})
-			for _, id := range kind.Delta.GetRemoved() {
-				delete(got.mirror.tabs, id)
+		for _, f := range req.GetFrames() {
+			if err := s.take(f, &got, send); err != nil {
+				return err
 			}
-		case *devicev1.DeviceFrame_Outcome:
-			got.outcome = kind.Outcome
-			s.answers <- got
-		}
-		if err != nil {
-			return err
 		}
 	}
+}
+
+func (s *server) take(f *devicev1.DeviceFrame, got *answer, send func(*devicev1.ServerFrame) error) error {
+	switch kind := f.GetKind().(type) {
+	case *devicev1.DeviceFrame_Hello:
+		got.hello = kind.Hello
+		return send(&devicev1.ServerFrame{Kind: &devicev1.ServerFrame_Welcome{Welcome: &devicev1.Welcome{LinkId: "l", Resync: true}}})
+	case *devicev1.DeviceFrame_Snapshot:
+		got.mirror = newMirror(throwbar.State{Windows: kind.Snapshot.GetWindows(), Groups: kind.Snapshot.GetGroups(), Tabs: kind.Snapshot.GetTabs()})
+		return send(&devicev1.ServerFrame{Kind: &devicev1.ServerFrame_Command{Command: &devicev1.CommandRequest{
+			CommandId: "c", Action: s.action(kind.Snapshot.GetTabs()[0].GetTabId()), TimeLeft: durationpb.New(time.Minute),
+		}}})
+	case *devicev1.DeviceFrame_Delta:
+		got.mirror.put(throwbar.State{Windows: kind.Delta.GetWindows(), Groups: kind.Delta.GetGroups(), Tabs: kind.Delta.GetTabs()})
+		for _, id := range kind.Delta.GetRemoved() {
+			delete(got.mirror.tabs, id)
+		}
+	case *devicev1.DeviceFrame_Outcome:
+		got.outcome = kind.Outcome
+		s.answers <- *got
+	}
+	return nil
 }
 
 func serve(t *testing.T, s *server) *throwbar.Client {

@@ -469,7 +469,9 @@ func TestADryRunSendsNothingAndItsPlanRunsOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		plan := res.GetOutcomes()[0].GetPlan()
-		if !slices.Equal(plan.GetTargetIds(), []string{"lap_tb1-1"}) || len(w.book.rows) != 0 || res.GetPlanHash() == "" {
+		if ts := plan.GetTargets(); len(ts) != 2 || ts[0].GetId() != "lap_tb1-1" || ts[0].GetUrl() == "" || !ts[0].GetUndoable() ||
+			ts[0].GetStatus() != commandv1.ItemStatus_ITEM_STATUS_OK || ts[1].GetUndoable() ||
+			ts[1].GetStatus() != commandv1.ItemStatus_ITEM_STATUS_NOT_FOUND || len(w.book.rows) != 0 || res.GetPlanHash() == "" {
 			t.Errorf("plan: %v, %d rows", res, len(w.book.rows))
 		}
 		run := request(closing("lap_tb1-1", "lap_tb1-9"))

@@ -4,12 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
+	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
+	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
 	"throwbar.dev/throwbar/server/fault"
 )
 
@@ -31,10 +32,9 @@ func (d *Dispatcher) dryRun(parts []*part) *controlv1.DispatchResponse {
 			continue
 		}
 		runnable = true
-		targets := slices.DeleteFunc(slices.Clone(p.tabs), func(id string) bool { return !d.Browser.Exists(id) })
 		res.Outcomes = append(res.Outcomes, &controlv1.DeviceOutcome{
 			DeviceId: p.device.ID, DeviceName: p.device.Name,
-			Outcome: &controlv1.DeviceOutcome_Plan{Plan: &controlv1.Plan{Action: p.action, TargetIds: targets}},
+			Outcome: &controlv1.DeviceOutcome_Plan{Plan: &controlv1.Plan{Action: p.action, Targets: d.planned(p)}},
 		})
 	}
 	if !runnable {
@@ -47,6 +47,21 @@ func (d *Dispatcher) dryRun(parts []*part) *controlv1.DispatchResponse {
 		d.plans[res.GetPlanHash()] = plan{until: d.Now().Add(planLife)}
 	}
 	return res
+}
+
+// planned says what a part would act on, and what of it the server would keep.
+func (d *Dispatcher) planned(p *part) []*controlv1.PlannedTarget {
+	undoable := p.entry.Command.GetKeep() != optionv1.Keep_KEEP_UNSPECIFIED
+	var out []*controlv1.PlannedTarget
+	for _, id := range p.tabs {
+		target := &controlv1.PlannedTarget{Id: id, Status: commandv1.ItemStatus_ITEM_STATUS_NOT_FOUND}
+		if tab := d.Browser.Describe(id); tab != nil {
+			target.Status, target.Title, target.Url = commandv1.ItemStatus_ITEM_STATUS_OK, tab.GetTitle(), tab.GetUrl()
+			target.Undoable = undoable
+		}
+		out = append(out, target)
+	}
+	return out
 }
 
 // checkPlan uses up the plan with the given hash. It is a fault if there is none or the parts are not it any more.

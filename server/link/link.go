@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
@@ -23,6 +24,9 @@ const (
 	Lease = 45 * time.Second
 
 	outbox = 2048
+
+	batchFrames = 256     // most frames in one message
+	batchBytes  = 1 << 20 // no further frame is added to a message of this size; a single one may be larger
 )
 
 // endError ends a link for a reason that the device is told.
@@ -80,11 +84,12 @@ func (l *Link) Done() <-chan struct{} { return l.done }
 
 // Serve writes the link's frames by send until the link ends, and returns why. It sends heartbeats and watches the
 // device's.
-func (l *Link) Serve(ctx context.Context, send func(*devicev1.ServerFrame) error) error {
+func (l *Link) Serve(ctx context.Context, send func([]*devicev1.ServerFrame) error) error {
 	defer l.hub.leave(l)
 	beat := time.NewTicker(l.hub.Heartbeat)
 	defer beat.Stop()
 	var number uint64
+	var waiting []*devicev1.ServerFrame // kept for its memory
 	for {
 		select {
 		case <-ctx.Done():
@@ -92,17 +97,19 @@ func (l *Link) Serve(ctx context.Context, send func(*devicev1.ServerFrame) error
 		case <-l.done:
 			return l.farewell(send)
 		case frame := <-l.out:
-			if err := send(frame); err != nil {
+			waiting = l.waiting(append(waiting[:0], frame))
+			if err := send(waiting); err != nil {
 				return fmt.Errorf("send to %s: %w", l.Device, err)
 			}
+			clear(waiting)
 		case <-beat.C:
 			if silent := l.hub.elapsed() - time.Duration(l.heard.Load()); silent > l.hub.Lease {
 				return fault.New(fault.Expired, "the device was silent for %s", silent.Round(time.Second))
 			}
 			number++
-			if err := send(&devicev1.ServerFrame{Kind: &devicev1.ServerFrame_Heartbeat{
+			if err := send([]*devicev1.ServerFrame{{Kind: &devicev1.ServerFrame_Heartbeat{
 				Heartbeat: &devicev1.ServerHeartbeat{Number: number},
-			}}); err != nil {
+			}}}); err != nil {
 				return fmt.Errorf("send to %s: %w", l.Device, err)
 			}
 		}
@@ -110,7 +117,21 @@ func (l *Link) Serve(ctx context.Context, send func(*devicev1.ServerFrame) error
 }
 
 // farewell tells the device why its link ends. A device that does not listen any more is no fault.
-func (l *Link) farewell(send func(*devicev1.ServerFrame) error) error {
+// waiting adds what else is queued, as far as one message takes it.
+func (l *Link) waiting(frames []*devicev1.ServerFrame) []*devicev1.ServerFrame {
+	for size := proto.Size(frames[0]); size < batchBytes && len(frames) < batchFrames; {
+		select {
+		case frame := <-l.out:
+			frames = append(frames, frame)
+			size += proto.Size(frame)
+		default:
+			return frames
+		}
+	}
+	return frames
+}
+
+func (l *Link) farewell(send func([]*devicev1.ServerFrame) error) error {
 	if l.end == nil {
 		return nil
 	}
@@ -118,7 +139,7 @@ func (l *Link) farewell(send func(*devicev1.ServerFrame) error) error {
 	if l.end.after > 0 {
 		frame.RetryAfter = durationpb.New(l.end.after)
 	}
-	err := send(&devicev1.ServerFrame{Kind: &devicev1.ServerFrame_End{End: frame}})
+	err := send([]*devicev1.ServerFrame{{Kind: &devicev1.ServerFrame_End{End: frame}}})
 	return errors.Join(l.end, err)
 }
 

@@ -7,6 +7,7 @@ import (
 	"throwbar.dev/throwbar/gen/go/throwbar/control/v1/controlv1connect"
 	"throwbar.dev/throwbar/server/auth"
 	"throwbar.dev/throwbar/server/dispatch"
+	"throwbar.dev/throwbar/server/fault"
 )
 
 var _ controlv1connect.CommandServiceHandler = (*commandHandler)(nil)
@@ -117,4 +118,16 @@ func (h *catalogueHandler) GetCatalogue(
 		res.Descriptors = h.cfg.Catalogue.Image()
 	}
 	return res, nil
+}
+
+// DispatchStream sends many commands.
+func (h *commandHandler) DispatchStream(
+	context.Context, controlv1connect.CommandServiceDispatchStreamServerStream,
+) error {
+	return fault.New(fault.Unsupported, "not here yet")
+}
+
+// Undo brings back what a command took away.
+func (h *commandHandler) Undo(context.Context, *controlv1.UndoRequest) (*controlv1.UndoResponse, error) {
+	return nil, fault.New(fault.Unsupported, "not here yet")
 }

@@ -51,10 +51,10 @@ func (h *deviceHandler) Connect(ctx context.Context, stream devicev1connect.Devi
 		return err
 	}
 	readBy(ctx, time.Time{})
-	hello := first.GetFrame().GetHello()
-	if hello == nil {
-		return fault.New(fault.Invalid, "the first frame of a link has to be a Hello")
+	if len(first.GetFrames()) != 1 || first.GetFrames()[0].GetHello() == nil {
+		return fault.New(fault.Invalid, "the first message of a link has to be a Hello, and nothing else")
 	}
+	hello := first.GetFrames()[0].GetHello()
 	l, err := h.cfg.Hub.Open(ctx, token.Device, hello)
 	if err != nil {
 		return err
@@ -71,11 +71,11 @@ func serve(ctx context.Context, l *link.Link, stream devicev1connect.DeviceServi
 		defer close(reader)
 		cancel(receive(l, stream))
 	}()
-	err := l.Serve(ctx, func(frame *devicev1.ServerFrame) error {
+	err := l.Serve(ctx, func(frames []*devicev1.ServerFrame) error {
 		if err := extendWrite(ctx); err != nil {
 			return err
 		}
-		return stream.Send(&devicev1.ConnectResponse{Frame: frame})
+		return stream.Send(&devicev1.ConnectResponse{Frames: frames})
 	})
 	if readBy(ctx, time.Now()) { // wakes the reader; without a network the end of the call does
 		<-reader
@@ -92,8 +92,10 @@ func receive(l *link.Link, stream devicev1connect.DeviceServiceConnectServerStre
 		if err != nil {
 			return err
 		}
-		if err := l.Receive(msg.GetFrame()); err != nil {
-			return err
+		for _, frame := range msg.GetFrames() {
+			if err := l.Receive(frame); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -110,11 +112,11 @@ func (h *deviceHandler) Watch(
 	if err != nil {
 		return err
 	}
-	return l.Serve(ctx, func(frame *devicev1.ServerFrame) error {
+	return l.Serve(ctx, func(frames []*devicev1.ServerFrame) error {
 		if err := extendWrite(ctx); err != nil {
 			return err
 		}
-		return stream.Send(&devicev1.WatchResponse{Frame: frame})
+		return stream.Send(&devicev1.WatchResponse{Frames: frames})
 	})
 }
 

@@ -29,6 +29,7 @@ func transports() map[string]func(*testing.T, *apptest.Server, string, *devicev1
 type connectLink struct {
 	stream devicev1connect.DeviceServiceConnectClientStream
 	cancel context.CancelFunc
+	rest   []*devicev1.ServerFrame // of the last message; belongs to the goroutine that receives
 }
 
 func dialConnect(t *testing.T, s *apptest.Server, token string, hello *devicev1.Hello) rawLink {
@@ -48,7 +49,7 @@ func dialConnect(t *testing.T, s *apptest.Server, token string, hello *devicev1.
 
 func (l *connectLink) send(frames ...*devicev1.DeviceFrame) error {
 	for _, f := range frames {
-		if err := l.stream.Send(&devicev1.ConnectRequest{Frame: f}); err != nil {
+		if err := l.stream.Send(&devicev1.ConnectRequest{Frames: []*devicev1.DeviceFrame{f}}); err != nil {
 			return err
 		}
 	}
@@ -56,8 +57,16 @@ func (l *connectLink) send(frames ...*devicev1.DeviceFrame) error {
 }
 
 func (l *connectLink) receive() (*devicev1.ServerFrame, error) {
-	msg, err := l.stream.Receive()
-	return msg.GetFrame(), err
+	for len(l.rest) == 0 {
+		msg, err := l.stream.Receive()
+		if err != nil {
+			return nil, err
+		}
+		l.rest = msg.GetFrames()
+	}
+	frame := l.rest[0]
+	l.rest = l.rest[1:]
+	return frame, nil
 }
 
 func (l *connectLink) close() {
@@ -70,6 +79,7 @@ type watchLink struct {
 	client devicev1connect.DeviceServiceClient
 	stream devicev1connect.DeviceServiceWatchClientStream
 	cancel context.CancelFunc
+	rest   []*devicev1.ServerFrame // of the last message; belongs to the goroutine that receives
 
 	mu       sync.Mutex
 	id       string
@@ -107,13 +117,21 @@ func (l *watchLink) send(frames ...*devicev1.DeviceFrame) error {
 }
 
 func (l *watchLink) receive() (*devicev1.ServerFrame, error) {
-	msg, err := l.stream.Receive()
-	if w := msg.GetFrame().GetWelcome(); w != nil {
+	for len(l.rest) == 0 {
+		msg, err := l.stream.Receive()
+		if err != nil {
+			return nil, err
+		}
+		l.rest = msg.GetFrames()
+	}
+	frame := l.rest[0]
+	l.rest = l.rest[1:]
+	if w := frame.GetWelcome(); w != nil {
 		l.mu.Lock()
 		l.id = w.GetLinkId()
 		l.mu.Unlock()
 	}
-	return msg.GetFrame(), err
+	return frame, nil
 }
 
 func (l *watchLink) close() {

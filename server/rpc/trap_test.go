@@ -211,10 +211,11 @@ func TestTrapLinksLeaveNoGoroutines(t *testing.T) {
 			t.Fatal(err)
 		}
 		hello := &devicev1.Hello{DeviceId: d.GetDeviceId()}
-		if err := stream.Send(&devicev1.ConnectRequest{Frame: &devicev1.DeviceFrame{Kind: &devicev1.DeviceFrame_Hello{Hello: hello}}}); err != nil {
+		frames := []*devicev1.DeviceFrame{{Kind: &devicev1.DeviceFrame_Hello{Hello: hello}}}
+		if err := stream.Send(&devicev1.ConnectRequest{Frames: frames}); err != nil {
 			t.Fatal(err)
 		}
-		if msg, err := stream.Receive(); err != nil || msg.GetFrame().GetWelcome() == nil {
+		if msg, err := stream.Receive(); err != nil || msg.GetFrames()[0].GetWelcome() == nil {
 			t.Fatalf("welcome: %v, %v", msg, err)
 		}
 		_ = stream.Close()

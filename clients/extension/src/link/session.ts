@@ -104,9 +104,11 @@ export class Session {
     this.#alive();
     for await (const response of this.#calls.watch(hello, this.#stop.signal)) {
       this.#alive();
-      const end = this.#take(response.frame);
-      if (end !== undefined) {
-        return end;
+      for (const frame of response.frames) {
+        const end = this.#take(frame);
+        if (end !== undefined) {
+          return end;
+        }
       }
     }
     return undefined;
@@ -119,9 +121,8 @@ export class Session {
     }, this.#patienceMs);
   }
 
-  #take(frame: ServerFrame | undefined): LinkEnd | undefined {
-    const kind = frame?.kind;
-    switch (kind?.case) {
+  #take({ kind }: ServerFrame): LinkEnd | undefined {
+    switch (kind.case) {
       case "welcome":
         this.#begin(kind.value);
         return undefined;

@@ -69,7 +69,7 @@ export class FakeLink {
       } else if (item instanceof Error) {
         throw item;
       } else {
-        yield create(WatchResponseSchema, { frame: item });
+        yield create(WatchResponseSchema, { frames: [item] });
       }
     }
   }

@@ -10,6 +10,8 @@ import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Action, CommandError, Result } from "../../command/v1/command_pb.js";
 import { file_throwbar_command_v1_command } from "../../command/v1/command_pb.js";
+import type { ItemStatus } from "../../command/v1/state_pb.js";
+import { file_throwbar_command_v1_state } from "../../command/v1/state_pb.js";
 import { file_throwbar_option_v1_option } from "../../option/v1/option_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -17,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file throwbar/control/v1/commands.proto.
  */
 export const file_throwbar_control_v1_commands: GenFile = /*@__PURE__*/
-  fileDesc("CiJ0aHJvd2Jhci9jb250cm9sL3YxL2NvbW1hbmRzLnByb3RvEhN0aHJvd2Jhci5jb250cm9sLnYxIrYBCg9EaXNwYXRjaFJlcXVlc3QSGAoKZGV2aWNlX2lkcxgBIAMoCUIE0PMYBRIrCgZhY3Rpb24YAiABKAsyGy50aHJvd2Jhci5jb21tYW5kLnYxLkFjdGlvbhImCgN0dGwYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHZHJ5X3J1bhgEIAEoCBIRCglwbGFuX2hhc2gYBSABKAkSEAoIZGV0YWNoZWQYBiABKAgiWwoQRGlzcGF0Y2hSZXNwb25zZRI0CghvdXRjb21lcxgBIAMoCzIiLnRocm93YmFyLmNvbnRyb2wudjEuRGV2aWNlT3V0Y29tZRIRCglwbGFuX2hhc2gYAiABKAkigwIKDURldmljZU91dGNvbWUSFwoJZGV2aWNlX2lkGAEgASgJQgTQ8xgFEhMKC2RldmljZV9uYW1lGAIgASgJEhIKCmNvbW1hbmRfaWQYAyABKAkSLQoGcmVzdWx0GAQgASgLMhsudGhyb3diYXIuY29tbWFuZC52MS5SZXN1bHRIABIyCgVlcnJvchgFIAEoCzIhLnRocm93YmFyLmNvbW1hbmQudjEuQ29tbWFuZEVycm9ySAASKQoEcGxhbhgGIAEoCzIZLnRocm93YmFyLmNvbnRyb2wudjEuUGxhbkgAEhcKCXNhdmVkX2lkcxgHIAMoCUIE0PMYBEIJCgdvdXRjb21lIkcKBFBsYW4SKwoGYWN0aW9uGAEgASgLMhsudGhyb3diYXIuY29tbWFuZC52MS5BY3Rpb24SEgoKdGFyZ2V0X2lkcxgCIAMoCSKRAQoNU3VibWl0UmVxdWVzdBIYCgpkZXZpY2VfaWRzGAEgAygJQgTQ8xgFEisKBmFjdGlvbhgCIAEoCzIbLnRocm93YmFyLmNvbW1hbmQudjEuQWN0aW9uEiYKA3R0bBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIRCglwbGFuX2hhc2gYBCABKAkiRgoOU3VibWl0UmVzcG9uc2USNAoIb3V0Y29tZXMYASADKAsyIi50aHJvd2Jhci5jb250cm9sLnYxLkRldmljZU91dGNvbWUi0gMKB0NvbW1hbmQSEgoKY29tbWFuZF9pZBgBIAEoCRIQCghncm91cF9pZBgCIAEoCRIXCglkZXZpY2VfaWQYAyABKAlCBNDzGAUSEwoLZGV2aWNlX25hbWUYBCABKAkSDAoEbmFtZRgFIAEoCRIrCgZhY3Rpb24YBiABKAsyGy50aHJvd2Jhci5jb21tYW5kLnYxLkFjdGlvbhIpCgVzdGF0ZRgHIAEoDjIaLnRocm93YmFyLmNvbnRyb2wudjEuU3RhdGUSLgoKY3JlYXRlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZGVhZGxpbmUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgZyZXN1bHQYCyABKAsyGy50aHJvd2Jhci5jb21tYW5kLnYxLlJlc3VsdBIwCgVlcnJvchgMIAEoCzIhLnRocm93YmFyLmNvbW1hbmQudjEuQ29tbWFuZEVycm9yEhEKCXByaW5jaXBhbBgNIAEoCRIPCgdzdW1tYXJ5GA4gASgJIicKEUdldENvbW1hbmRSZXF1ZXN0EhIKCmNvbW1hbmRfaWQYASABKAkiQwoSR2V0Q29tbWFuZFJlc3BvbnNlEi0KB2NvbW1hbmQYASABKAsyHC50aHJvd2Jhci5jb250cm9sLnYxLkNvbW1hbmQiuwEKE0xpc3RDb21tYW5kc1JlcXVlc3QSHAoJZGV2aWNlX2lkGAEgASgJQgTQ8xgFSACIAQESGQoMcGVuZGluZ19vbmx5GAIgASgISAGIAQESFgoJcGFnZV9zaXplGAMgASgNSAKIAQESFwoKcGFnZV90b2tlbhgEIAEoCUgDiAEBQgwKCl9kZXZpY2VfaWRCDwoNX3BlbmRpbmdfb25seUIMCgpfcGFnZV9zaXplQg0KC19wYWdlX3Rva2VuIl8KFExpc3RDb21tYW5kc1Jlc3BvbnNlEi4KCGNvbW1hbmRzGAEgAygLMhwudGhyb3diYXIuY29udHJvbC52MS5Db21tYW5kEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJgChJXYXRjaEV2ZW50c1JlcXVlc3QSEwoGY3Vyc29yGAEgASgESACIAQESHAoJZGV2aWNlX2lkGAIgASgJQgTQ8xgFSAGIAQFCCQoHX2N1cnNvckIMCgpfZGV2aWNlX2lkIk8KE1dhdGNoRXZlbnRzUmVzcG9uc2USKQoFZXZlbnQYASABKAsyGi50aHJvd2Jhci5jb250cm9sLnYxLkV2ZW50Eg0KBXJlc2V0GAIgASgIIswBCgVFdmVudBIOCgZjdXJzb3IYASABKAQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoJZGV2aWNlX2lkGAMgASgJQgTQ8xgFEjQKB2NvbW1hbmQYBCABKAsyIS50aHJvd2Jhci5jb250cm9sLnYxLkNvbW1hbmRFdmVudEgAEjIKBmRldmljZRgFIAEoCzIgLnRocm93YmFyLmNvbnRyb2wudjEuRGV2aWNlRXZlbnRIAEIGCgRraW5kInkKDENvbW1hbmRFdmVudBISCgpjb21tYW5kX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSKQoFc3RhdGUYAyABKA4yGi50aHJvd2Jhci5jb250cm9sLnYxLlN0YXRlEg4KBmRldGFpbBgEIAEoCRIMCgRsYXRlGAUgASgIIk4KC0RldmljZUV2ZW50EjEKBmNoYW5nZRgBIAEoDjIhLnRocm93YmFyLmNvbnRyb2wudjEuRGV2aWNlQ2hhbmdlEgwKBG5hbWUYAiABKAkiKgoUQ2FuY2VsQ29tbWFuZFJlcXVlc3QSEgoKY29tbWFuZF9pZBgBIAEoCSJGChVDYW5jZWxDb21tYW5kUmVzcG9uc2USLQoHY29tbWFuZBgBIAEoCzIcLnRocm93YmFyLmNvbnRyb2wudjEuQ29tbWFuZCIlChNHZXRDYXRhbG9ndWVSZXF1ZXN0Eg4KBmRpZ2VzdBgBIAEoCSJTChRHZXRDYXRhbG9ndWVSZXNwb25zZRITCgtkZXNjcmlwdG9ycxgBIAEoDBIOCgZkaWdlc3QYAiABKAkSFgoOc2VydmVyX3ZlcnNpb24YAyABKAkq3QEKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEgoOU1RBVEVfQUNDRVBURUQQARIbChdTVEFURV9BV0FJVElOR19BUFBST1ZBTBACEg4KClNUQVRFX1NFTlQQAxIWChJTVEFURV9BQ0tOT1dMRURHRUQQBBITCg9TVEFURV9TVUNDRUVERUQQBRIQCgxTVEFURV9GQUlMRUQQBhIRCg1TVEFURV9FWFBJUkVEEAcSEwoPU1RBVEVfQ0FOQ0VMTEVEEAgSFQoRU1RBVEVfSU5URVJSVVBURUQQCSqyAQoMRGV2aWNlQ2hhbmdlEh0KGURFVklDRV9DSEFOR0VfVU5TUEVDSUZJRUQQABIYChRERVZJQ0VfQ0hBTkdFX1BBSVJFRBABEhgKFERFVklDRV9DSEFOR0VfT05MSU5FEAISGQoVREVWSUNFX0NIQU5HRV9PRkZMSU5FEAMSGQoVREVWSUNFX0NIQU5HRV9SRU5BTUVEEAQSGQoVREVWSUNFX0NIQU5HRV9SRVZPS0VEEAUyhQUKDkNvbW1hbmRTZXJ2aWNlEl8KCERpc3BhdGNoEiQudGhyb3diYXIuY29udHJvbC52MS5EaXNwYXRjaFJlcXVlc3QaJS50aHJvd2Jhci5jb250cm9sLnYxLkRpc3BhdGNoUmVzcG9uc2UiBsrzGAIIAxJZCgZTdWJtaXQSIi50aHJvd2Jhci5jb250cm9sLnYxLlN1Ym1pdFJlcXVlc3QaIy50aHJvd2Jhci5jb250cm9sLnYxLlN1Ym1pdFJlc3BvbnNlIgbK8xgCCAMSaAoKR2V0Q29tbWFuZBImLnRocm93YmFyLmNvbnRyb2wudjEuR2V0Q29tbWFuZFJlcXVlc3QaJy50aHJvd2Jhci5jb250cm9sLnYxLkdldENvbW1hbmRSZXNwb25zZSIJkAIByvMYAggCEm4KDExpc3RDb21tYW5kcxIoLnRocm93YmFyLmNvbnRyb2wudjEuTGlzdENvbW1hbmRzUmVxdWVzdBopLnRocm93YmFyLmNvbnRyb2wudjEuTGlzdENvbW1hbmRzUmVzcG9uc2UiCZACAcrzGAIIAhJtCgtXYXRjaEV2ZW50cxInLnRocm93YmFyLmNvbnRyb2wudjEuV2F0Y2hFdmVudHNSZXF1ZXN0GigudGhyb3diYXIuY29udHJvbC52MS5XYXRjaEV2ZW50c1Jlc3BvbnNlIgmQAgHK8xgCCAIwARJuCg1DYW5jZWxDb21tYW5kEikudGhyb3diYXIuY29udHJvbC52MS5DYW5jZWxDb21tYW5kUmVxdWVzdBoqLnRocm93YmFyLmNvbnRyb2wudjEuQ2FuY2VsQ29tbWFuZFJlc3BvbnNlIgbK8xgCCAMyggEKEENhdGFsb2d1ZVNlcnZpY2USbgoMR2V0Q2F0YWxvZ3VlEigudGhyb3diYXIuY29udHJvbC52MS5HZXRDYXRhbG9ndWVSZXF1ZXN0GikudGhyb3diYXIuY29udHJvbC52MS5HZXRDYXRhbG9ndWVSZXNwb25zZSIJkAIByvMYAggCQjxaOnRocm93YmFyLmRldi90aHJvd2Jhci9nZW4vZ28vdGhyb3diYXIvY29udHJvbC92MTtjb250cm9sdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_throwbar_command_v1_command, file_throwbar_option_v1_option]);
+  fileDesc("CiJ0aHJvd2Jhci9jb250cm9sL3YxL2NvbW1hbmRzLnByb3RvEhN0aHJvd2Jhci5jb250cm9sLnYxIrYBCg9EaXNwYXRjaFJlcXVlc3QSGAoKZGV2aWNlX2lkcxgBIAMoCUIE0PMYBRIrCgZhY3Rpb24YAiABKAsyGy50aHJvd2Jhci5jb21tYW5kLnYxLkFjdGlvbhImCgN0dGwYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHZHJ5X3J1bhgEIAEoCBIRCglwbGFuX2hhc2gYBSABKAkSEAoIZGV0YWNoZWQYBiABKAgiWwoQRGlzcGF0Y2hSZXNwb25zZRI0CghvdXRjb21lcxgBIAMoCzIiLnRocm93YmFyLmNvbnRyb2wudjEuRGV2aWNlT3V0Y29tZRIRCglwbGFuX2hhc2gYAiABKAkigwIKDURldmljZU91dGNvbWUSFwoJZGV2aWNlX2lkGAEgASgJQgTQ8xgFEhMKC2RldmljZV9uYW1lGAIgASgJEhIKCmNvbW1hbmRfaWQYAyABKAkSLQoGcmVzdWx0GAQgASgLMhsudGhyb3diYXIuY29tbWFuZC52MS5SZXN1bHRIABIyCgVlcnJvchgFIAEoCzIhLnRocm93YmFyLmNvbW1hbmQudjEuQ29tbWFuZEVycm9ySAASKQoEcGxhbhgGIAEoCzIZLnRocm93YmFyLmNvbnRyb2wudjEuUGxhbkgAEhcKCXNhdmVkX2lkcxgHIAMoCUIE0PMYBEIJCgdvdXRjb21lImgKBFBsYW4SKwoGYWN0aW9uGAEgASgLMhsudGhyb3diYXIuY29tbWFuZC52MS5BY3Rpb24SMwoHdGFyZ2V0cxgCIAMoCzIiLnRocm93YmFyLmNvbnRyb2wudjEuUGxhbm5lZFRhcmdldCJ6Cg1QbGFubmVkVGFyZ2V0EgoKAmlkGAEgASgJEi8KBnN0YXR1cxgCIAEoDjIfLnRocm93YmFyLmNvbW1hbmQudjEuSXRlbVN0YXR1cxINCgV0aXRsZRgDIAEoCRILCgN1cmwYBCABKAkSEAoIdW5kb2FibGUYBSABKAgiTwoVRGlzcGF0Y2hTdHJlYW1SZXF1ZXN0EjYKBWl0ZW1zGAEgAygLMicudGhyb3diYXIuY29udHJvbC52MS5EaXNwYXRjaFN0cmVhbUl0ZW0inQEKEkRpc3BhdGNoU3RyZWFtSXRlbRIOCgZudW1iZXIYASABKAQSOAoIZGlzcGF0Y2gYAiABKAsyJC50aHJvd2Jhci5jb250cm9sLnYxLkRpc3BhdGNoUmVxdWVzdEgAEjUKBmNhbmNlbBgDIAEoCzIjLnRocm93YmFyLmNvbnRyb2wudjEuRGlzcGF0Y2hDYW5jZWxIAEIGCgRraW5kIhAKDkRpc3BhdGNoQ2FuY2VsIlQKFkRpc3BhdGNoU3RyZWFtUmVzcG9uc2USOgoHYW5zd2VycxgBIAMoCzIpLnRocm93YmFyLmNvbnRyb2wudjEuRGlzcGF0Y2hTdHJlYW1BbnN3ZXIinQEKFERpc3BhdGNoU3RyZWFtQW5zd2VyEg4KBm51bWJlchgBIAEoBBI5CghyZXNwb25zZRgCIAEoCzIlLnRocm93YmFyLmNvbnRyb2wudjEuRGlzcGF0Y2hSZXNwb25zZUgAEjIKBWVycm9yGAMgASgLMiEudGhyb3diYXIuY29tbWFuZC52MS5Db21tYW5kRXJyb3JIAEIGCgRraW5kInIKC1VuZG9SZXF1ZXN0EhcKCmNvbW1hbmRfaWQYASABKAlIAIgBARIcCglkZXZpY2VfaWQYAiABKAlCBNDzGAVIAYgBARIPCgdkcnlfcnVuGAMgASgIQg0KC19jb21tYW5kX2lkQgwKCl9kZXZpY2VfaWQiYAoMVW5kb1Jlc3BvbnNlEhoKEnVuZG9uZV9jb21tYW5kX2lkcxgBIAMoCRI0CghvdXRjb21lcxgCIAMoCzIiLnRocm93YmFyLmNvbnRyb2wudjEuRGV2aWNlT3V0Y29tZSKRAQoNU3VibWl0UmVxdWVzdBIYCgpkZXZpY2VfaWRzGAEgAygJQgTQ8xgFEisKBmFjdGlvbhgCIAEoCzIbLnRocm93YmFyLmNvbW1hbmQudjEuQWN0aW9uEiYKA3R0bBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIRCglwbGFuX2hhc2gYBCABKAkiRgoOU3VibWl0UmVzcG9uc2USNAoIb3V0Y29tZXMYASADKAsyIi50aHJvd2Jhci5jb250cm9sLnYxLkRldmljZU91dGNvbWUi0gMKB0NvbW1hbmQSEgoKY29tbWFuZF9pZBgBIAEoCRIQCghncm91cF9pZBgCIAEoCRIXCglkZXZpY2VfaWQYAyABKAlCBNDzGAUSEwoLZGV2aWNlX25hbWUYBCABKAkSDAoEbmFtZRgFIAEoCRIrCgZhY3Rpb24YBiABKAsyGy50aHJvd2Jhci5jb21tYW5kLnYxLkFjdGlvbhIpCgVzdGF0ZRgHIAEoDjIaLnRocm93YmFyLmNvbnRyb2wudjEuU3RhdGUSLgoKY3JlYXRlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZGVhZGxpbmUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgZyZXN1bHQYCyABKAsyGy50aHJvd2Jhci5jb21tYW5kLnYxLlJlc3VsdBIwCgVlcnJvchgMIAEoCzIhLnRocm93YmFyLmNvbW1hbmQudjEuQ29tbWFuZEVycm9yEhEKCXByaW5jaXBhbBgNIAEoCRIPCgdzdW1tYXJ5GA4gASgJIicKEUdldENvbW1hbmRSZXF1ZXN0EhIKCmNvbW1hbmRfaWQYASABKAkiQwoSR2V0Q29tbWFuZFJlc3BvbnNlEi0KB2NvbW1hbmQYASABKAsyHC50aHJvd2Jhci5jb250cm9sLnYxLkNvbW1hbmQiuwEKE0xpc3RDb21tYW5kc1JlcXVlc3QSHAoJZGV2aWNlX2lkGAEgASgJQgTQ8xgFSACIAQESGQoMcGVuZGluZ19vbmx5GAIgASgISAGIAQESFgoJcGFnZV9zaXplGAMgASgNSAKIAQESFwoKcGFnZV90b2tlbhgEIAEoCUgDiAEBQgwKCl9kZXZpY2VfaWRCDwoNX3BlbmRpbmdfb25seUIMCgpfcGFnZV9zaXplQg0KC19wYWdlX3Rva2VuIl8KFExpc3RDb21tYW5kc1Jlc3BvbnNlEi4KCGNvbW1hbmRzGAEgAygLMhwudGhyb3diYXIuY29udHJvbC52MS5Db21tYW5kEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJgChJXYXRjaEV2ZW50c1JlcXVlc3QSEwoGY3Vyc29yGAEgASgESACIAQESHAoJZGV2aWNlX2lkGAIgASgJQgTQ8xgFSAGIAQFCCQoHX2N1cnNvckIMCgpfZGV2aWNlX2lkIk8KE1dhdGNoRXZlbnRzUmVzcG9uc2USKQoFZXZlbnQYASABKAsyGi50aHJvd2Jhci5jb250cm9sLnYxLkV2ZW50Eg0KBXJlc2V0GAIgASgIIswBCgVFdmVudBIOCgZjdXJzb3IYASABKAQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoJZGV2aWNlX2lkGAMgASgJQgTQ8xgFEjQKB2NvbW1hbmQYBCABKAsyIS50aHJvd2Jhci5jb250cm9sLnYxLkNvbW1hbmRFdmVudEgAEjIKBmRldmljZRgFIAEoCzIgLnRocm93YmFyLmNvbnRyb2wudjEuRGV2aWNlRXZlbnRIAEIGCgRraW5kInkKDENvbW1hbmRFdmVudBISCgpjb21tYW5kX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSKQoFc3RhdGUYAyABKA4yGi50aHJvd2Jhci5jb250cm9sLnYxLlN0YXRlEg4KBmRldGFpbBgEIAEoCRIMCgRsYXRlGAUgASgIIk4KC0RldmljZUV2ZW50EjEKBmNoYW5nZRgBIAEoDjIhLnRocm93YmFyLmNvbnRyb2wudjEuRGV2aWNlQ2hhbmdlEgwKBG5hbWUYAiABKAkiKgoUQ2FuY2VsQ29tbWFuZFJlcXVlc3QSEgoKY29tbWFuZF9pZBgBIAEoCSJGChVDYW5jZWxDb21tYW5kUmVzcG9uc2USLQoHY29tbWFuZBgBIAEoCzIcLnRocm93YmFyLmNvbnRyb2wudjEuQ29tbWFuZCIlChNHZXRDYXRhbG9ndWVSZXF1ZXN0Eg4KBmRpZ2VzdBgBIAEoCSJTChRHZXRDYXRhbG9ndWVSZXNwb25zZRITCgtkZXNjcmlwdG9ycxgBIAEoDBIOCgZkaWdlc3QYAiABKAkSFgoOc2VydmVyX3ZlcnNpb24YAyABKAkq3QEKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEgoOU1RBVEVfQUNDRVBURUQQARIbChdTVEFURV9BV0FJVElOR19BUFBST1ZBTBACEg4KClNUQVRFX1NFTlQQAxIWChJTVEFURV9BQ0tOT1dMRURHRUQQBBITCg9TVEFURV9TVUNDRUVERUQQBRIQCgxTVEFURV9GQUlMRUQQBhIRCg1TVEFURV9FWFBJUkVEEAcSEwoPU1RBVEVfQ0FOQ0VMTEVEEAgSFQoRU1RBVEVfSU5URVJSVVBURUQQCSqyAQoMRGV2aWNlQ2hhbmdlEh0KGURFVklDRV9DSEFOR0VfVU5TUEVDSUZJRUQQABIYChRERVZJQ0VfQ0hBTkdFX1BBSVJFRBABEhgKFERFVklDRV9DSEFOR0VfT05MSU5FEAISGQoVREVWSUNFX0NIQU5HRV9PRkZMSU5FEAMSGQoVREVWSUNFX0NIQU5HRV9SRU5BTUVEEAQSGQoVREVWSUNFX0NIQU5HRV9SRVZPS0VEEAUy0QYKDkNvbW1hbmRTZXJ2aWNlEl8KCERpc3BhdGNoEiQudGhyb3diYXIuY29udHJvbC52MS5EaXNwYXRjaFJlcXVlc3QaJS50aHJvd2Jhci5jb250cm9sLnYxLkRpc3BhdGNoUmVzcG9uc2UiBsrzGAIIAxJZCgZTdWJtaXQSIi50aHJvd2Jhci5jb250cm9sLnYxLlN1Ym1pdFJlcXVlc3QaIy50aHJvd2Jhci5jb250cm9sLnYxLlN1Ym1pdFJlc3BvbnNlIgbK8xgCCAMSdQoORGlzcGF0Y2hTdHJlYW0SKi50aHJvd2Jhci5jb250cm9sLnYxLkRpc3BhdGNoU3RyZWFtUmVxdWVzdBorLnRocm93YmFyLmNvbnRyb2wudjEuRGlzcGF0Y2hTdHJlYW1SZXNwb25zZSIGyvMYAggDKAEwARJTCgRVbmRvEiAudGhyb3diYXIuY29udHJvbC52MS5VbmRvUmVxdWVzdBohLnRocm93YmFyLmNvbnRyb2wudjEuVW5kb1Jlc3BvbnNlIgbK8xgCCAMSaAoKR2V0Q29tbWFuZBImLnRocm93YmFyLmNvbnRyb2wudjEuR2V0Q29tbWFuZFJlcXVlc3QaJy50aHJvd2Jhci5jb250cm9sLnYxLkdldENvbW1hbmRSZXNwb25zZSIJkAIByvMYAggCEm4KDExpc3RDb21tYW5kcxIoLnRocm93YmFyLmNvbnRyb2wudjEuTGlzdENvbW1hbmRzUmVxdWVzdBopLnRocm93YmFyLmNvbnRyb2wudjEuTGlzdENvbW1hbmRzUmVzcG9uc2UiCZACAcrzGAIIAhJtCgtXYXRjaEV2ZW50cxInLnRocm93YmFyLmNvbnRyb2wudjEuV2F0Y2hFdmVudHNSZXF1ZXN0GigudGhyb3diYXIuY29udHJvbC52MS5XYXRjaEV2ZW50c1Jlc3BvbnNlIgmQAgHK8xgCCAIwARJuCg1DYW5jZWxDb21tYW5kEikudGhyb3diYXIuY29udHJvbC52MS5DYW5jZWxDb21tYW5kUmVxdWVzdBoqLnRocm93YmFyLmNvbnRyb2wudjEuQ2FuY2VsQ29tbWFuZFJlc3BvbnNlIgbK8xgCCAMyggEKEENhdGFsb2d1ZVNlcnZpY2USbgoMR2V0Q2F0YWxvZ3VlEigudGhyb3diYXIuY29udHJvbC52MS5HZXRDYXRhbG9ndWVSZXF1ZXN0GikudGhyb3diYXIuY29udHJvbC52MS5HZXRDYXRhbG9ndWVSZXNwb25zZSIJkAIByvMYAggCQjxaOnRocm93YmFyLmRldi90aHJvd2Jhci9nZW4vZ28vdGhyb3diYXIvY29udHJvbC92MTtjb250cm9sdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_throwbar_command_v1_command, file_throwbar_command_v1_state, file_throwbar_option_v1_option]);
 
 /**
  * DispatchRequest is a command and the envelope it travels in.
@@ -190,11 +192,11 @@ export type Plan = Message<"throwbar.control.v1.Plan"> & {
   action?: Action | undefined;
 
   /**
-   * Composite ids of the targets that exist now.
+   * What it would act on, in the order in which it would. Titles and addresses are as the device last said.
    *
-   * @generated from field: repeated string target_ids = 2;
+   * @generated from field: repeated throwbar.control.v1.PlannedTarget targets = 2;
    */
-  targetIds: string[];
+  targets: PlannedTarget[];
 };
 
 /**
@@ -203,6 +205,263 @@ export type Plan = Message<"throwbar.control.v1.Plan"> & {
  */
 export const PlanSchema: GenMessage<Plan> = /*@__PURE__*/
   messageDesc(file_throwbar_control_v1_commands, 3);
+
+/**
+ * PlannedTarget is one thing that a command would act on.
+ *
+ * @generated from message throwbar.control.v1.PlannedTarget
+ */
+export type PlannedTarget = Message<"throwbar.control.v1.PlannedTarget"> & {
+  /**
+   * Its composite id.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * OK if it is there now; NOT_FOUND if it is gone.
+   *
+   * @generated from field: throwbar.command.v1.ItemStatus status = 2;
+   */
+  status: ItemStatus;
+
+  /**
+   * Its title; of tabs only.
+   *
+   * @generated from field: string title = 3;
+   */
+  title: string;
+
+  /**
+   * Its address; of tabs only.
+   *
+   * @generated from field: string url = 4;
+   */
+  url: string;
+
+  /**
+   * Whether the server would keep what it takes to bring it back.
+   *
+   * @generated from field: bool undoable = 5;
+   */
+  undoable: boolean;
+};
+
+/**
+ * Describes the message throwbar.control.v1.PlannedTarget.
+ * Use `create(PlannedTargetSchema)` to create a new message.
+ */
+export const PlannedTargetSchema: GenMessage<PlannedTarget> = /*@__PURE__*/
+  messageDesc(file_throwbar_control_v1_commands, 4);
+
+/**
+ * DispatchStreamRequest carries what a caller wants of a stream.
+ *
+ * @generated from message throwbar.control.v1.DispatchStreamRequest
+ */
+export type DispatchStreamRequest = Message<"throwbar.control.v1.DispatchStreamRequest"> & {
+  /**
+   * Commands, and words about those that are under way, in order.
+   *
+   * @generated from field: repeated throwbar.control.v1.DispatchStreamItem items = 1;
+   */
+  items: DispatchStreamItem[];
+};
+
+/**
+ * Describes the message throwbar.control.v1.DispatchStreamRequest.
+ * Use `create(DispatchStreamRequestSchema)` to create a new message.
+ */
+export const DispatchStreamRequestSchema: GenMessage<DispatchStreamRequest> = /*@__PURE__*/
+  messageDesc(file_throwbar_control_v1_commands, 5);
+
+/**
+ * DispatchStreamItem is one command of a stream, or a word about one that is under way.
+ *
+ * @generated from message throwbar.control.v1.DispatchStreamItem
+ */
+export type DispatchStreamItem = Message<"throwbar.control.v1.DispatchStreamItem"> & {
+  /**
+   * The caller's number for the command; its answer carries it. No two commands under way on a stream have the same.
+   *
+   * @generated from field: uint64 number = 1;
+   */
+  number: bigint;
+
+  /**
+   * What is wanted.
+   *
+   * @generated from oneof throwbar.control.v1.DispatchStreamItem.kind
+   */
+  kind: {
+    /**
+     * Send this command.
+     *
+     * @generated from field: throwbar.control.v1.DispatchRequest dispatch = 2;
+     */
+    value: DispatchRequest;
+    case: "dispatch";
+  } | {
+    /**
+     * Treat the command of this number as if its caller had gone away. It is answered all the same.
+     *
+     * @generated from field: throwbar.control.v1.DispatchCancel cancel = 3;
+     */
+    value: DispatchCancel;
+    case: "cancel";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message throwbar.control.v1.DispatchStreamItem.
+ * Use `create(DispatchStreamItemSchema)` to create a new message.
+ */
+export const DispatchStreamItemSchema: GenMessage<DispatchStreamItem> = /*@__PURE__*/
+  messageDesc(file_throwbar_control_v1_commands, 6);
+
+/**
+ * DispatchCancel says that nobody waits for a command any more.
+ *
+ * @generated from message throwbar.control.v1.DispatchCancel
+ */
+export type DispatchCancel = Message<"throwbar.control.v1.DispatchCancel"> & {
+};
+
+/**
+ * Describes the message throwbar.control.v1.DispatchCancel.
+ * Use `create(DispatchCancelSchema)` to create a new message.
+ */
+export const DispatchCancelSchema: GenMessage<DispatchCancel> = /*@__PURE__*/
+  messageDesc(file_throwbar_control_v1_commands, 7);
+
+/**
+ * DispatchStreamResponse carries answers. One without any only shows that the stream is alive.
+ *
+ * @generated from message throwbar.control.v1.DispatchStreamResponse
+ */
+export type DispatchStreamResponse = Message<"throwbar.control.v1.DispatchStreamResponse"> & {
+  /**
+   * The answers.
+   *
+   * @generated from field: repeated throwbar.control.v1.DispatchStreamAnswer answers = 1;
+   */
+  answers: DispatchStreamAnswer[];
+};
+
+/**
+ * Describes the message throwbar.control.v1.DispatchStreamResponse.
+ * Use `create(DispatchStreamResponseSchema)` to create a new message.
+ */
+export const DispatchStreamResponseSchema: GenMessage<DispatchStreamResponse> = /*@__PURE__*/
+  messageDesc(file_throwbar_control_v1_commands, 8);
+
+/**
+ * DispatchStreamAnswer is the answer to one command of a stream.
+ *
+ * @generated from message throwbar.control.v1.DispatchStreamAnswer
+ */
+export type DispatchStreamAnswer = Message<"throwbar.control.v1.DispatchStreamAnswer"> & {
+  /**
+   * The number that the caller gave the command.
+   *
+   * @generated from field: uint64 number = 1;
+   */
+  number: bigint;
+
+  /**
+   * How it ended.
+   *
+   * @generated from oneof throwbar.control.v1.DispatchStreamAnswer.kind
+   */
+  kind: {
+    /**
+     * With an outcome on every device.
+     *
+     * @generated from field: throwbar.control.v1.DispatchResponse response = 2;
+     */
+    value: DispatchResponse;
+    case: "response";
+  } | {
+    /**
+     * Without: the request made no sense, or was cancelled.
+     *
+     * @generated from field: throwbar.command.v1.CommandError error = 3;
+     */
+    value: CommandError;
+    case: "error";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message throwbar.control.v1.DispatchStreamAnswer.
+ * Use `create(DispatchStreamAnswerSchema)` to create a new message.
+ */
+export const DispatchStreamAnswerSchema: GenMessage<DispatchStreamAnswer> = /*@__PURE__*/
+  messageDesc(file_throwbar_control_v1_commands, 9);
+
+/**
+ * UndoRequest says what to bring back.
+ *
+ * @generated from message throwbar.control.v1.UndoRequest
+ */
+export type UndoRequest = Message<"throwbar.control.v1.UndoRequest"> & {
+  /**
+   * Id of a command, or of the dispatch that it was part of. The newest one that took something away if left out.
+   *
+   * @generated from field: optional string command_id = 1;
+   */
+  commandId?: string | undefined;
+
+  /**
+   * Only what was taken away on this device; all if left out.
+   *
+   * @generated from field: optional string device_id = 2;
+   */
+  deviceId?: string | undefined;
+
+  /**
+   * Say what would be done, and send nothing.
+   *
+   * @generated from field: bool dry_run = 3;
+   */
+  dryRun: boolean;
+};
+
+/**
+ * Describes the message throwbar.control.v1.UndoRequest.
+ * Use `create(UndoRequestSchema)` to create a new message.
+ */
+export const UndoRequestSchema: GenMessage<UndoRequest> = /*@__PURE__*/
+  messageDesc(file_throwbar_control_v1_commands, 10);
+
+/**
+ * UndoResponse has the outcome on every device.
+ *
+ * @generated from message throwbar.control.v1.UndoResponse
+ */
+export type UndoResponse = Message<"throwbar.control.v1.UndoResponse"> & {
+  /**
+   * Ids of the commands that were undone.
+   *
+   * @generated from field: repeated string undone_command_ids = 1;
+   */
+  undoneCommandIds: string[];
+
+  /**
+   * One for each device.
+   *
+   * @generated from field: repeated throwbar.control.v1.DeviceOutcome outcomes = 2;
+   */
+  outcomes: DeviceOutcome[];
+};
+
+/**
+ * Describes the message throwbar.control.v1.UndoResponse.
+ * Use `create(UndoResponseSchema)` to create a new message.
+ */
+export const UndoResponseSchema: GenMessage<UndoResponse> = /*@__PURE__*/
+  messageDesc(file_throwbar_control_v1_commands, 11);
 
 /**
  * SubmitRequest is a command and the envelope it travels in.
@@ -244,7 +503,7 @@ export type SubmitRequest = Message<"throwbar.control.v1.SubmitRequest"> & {
  * Use `create(SubmitRequestSchema)` to create a new message.
  */
 export const SubmitRequestSchema: GenMessage<SubmitRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 4);
+  messageDesc(file_throwbar_control_v1_commands, 12);
 
 /**
  * SubmitResponse has the commands that were written down, or why not.
@@ -265,7 +524,7 @@ export type SubmitResponse = Message<"throwbar.control.v1.SubmitResponse"> & {
  * Use `create(SubmitResponseSchema)` to create a new message.
  */
 export const SubmitResponseSchema: GenMessage<SubmitResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 5);
+  messageDesc(file_throwbar_control_v1_commands, 13);
 
 /**
  * Command is one command and its life.
@@ -377,7 +636,7 @@ export type Command = Message<"throwbar.control.v1.Command"> & {
  * Use `create(CommandSchema)` to create a new message.
  */
 export const CommandSchema: GenMessage<Command> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 6);
+  messageDesc(file_throwbar_control_v1_commands, 14);
 
 /**
  * GetCommandRequest asks for a command.
@@ -398,7 +657,7 @@ export type GetCommandRequest = Message<"throwbar.control.v1.GetCommandRequest">
  * Use `create(GetCommandRequestSchema)` to create a new message.
  */
 export const GetCommandRequestSchema: GenMessage<GetCommandRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 7);
+  messageDesc(file_throwbar_control_v1_commands, 15);
 
 /**
  * GetCommandResponse has the command.
@@ -419,7 +678,7 @@ export type GetCommandResponse = Message<"throwbar.control.v1.GetCommandResponse
  * Use `create(GetCommandResponseSchema)` to create a new message.
  */
 export const GetCommandResponseSchema: GenMessage<GetCommandResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 8);
+  messageDesc(file_throwbar_control_v1_commands, 16);
 
 /**
  * ListCommandsRequest asks for commands.
@@ -461,7 +720,7 @@ export type ListCommandsRequest = Message<"throwbar.control.v1.ListCommandsReque
  * Use `create(ListCommandsRequestSchema)` to create a new message.
  */
 export const ListCommandsRequestSchema: GenMessage<ListCommandsRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 9);
+  messageDesc(file_throwbar_control_v1_commands, 17);
 
 /**
  * ListCommandsResponse lists commands, newest first.
@@ -489,7 +748,7 @@ export type ListCommandsResponse = Message<"throwbar.control.v1.ListCommandsResp
  * Use `create(ListCommandsResponseSchema)` to create a new message.
  */
 export const ListCommandsResponseSchema: GenMessage<ListCommandsResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 10);
+  messageDesc(file_throwbar_control_v1_commands, 18);
 
 /**
  * WatchEventsRequest asks for events.
@@ -517,7 +776,7 @@ export type WatchEventsRequest = Message<"throwbar.control.v1.WatchEventsRequest
  * Use `create(WatchEventsRequestSchema)` to create a new message.
  */
 export const WatchEventsRequestSchema: GenMessage<WatchEventsRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 11);
+  messageDesc(file_throwbar_control_v1_commands, 19);
 
 /**
  * WatchEventsResponse is one event, or a control frame.
@@ -545,7 +804,7 @@ export type WatchEventsResponse = Message<"throwbar.control.v1.WatchEventsRespon
  * Use `create(WatchEventsResponseSchema)` to create a new message.
  */
 export const WatchEventsResponseSchema: GenMessage<WatchEventsResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 12);
+  messageDesc(file_throwbar_control_v1_commands, 20);
 
 /**
  * Event is something that happened.
@@ -603,7 +862,7 @@ export type Event = Message<"throwbar.control.v1.Event"> & {
  * Use `create(EventSchema)` to create a new message.
  */
 export const EventSchema: GenMessage<Event> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 13);
+  messageDesc(file_throwbar_control_v1_commands, 21);
 
 /**
  * CommandEvent is one step in a command's life.
@@ -652,7 +911,7 @@ export type CommandEvent = Message<"throwbar.control.v1.CommandEvent"> & {
  * Use `create(CommandEventSchema)` to create a new message.
  */
 export const CommandEventSchema: GenMessage<CommandEvent> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 14);
+  messageDesc(file_throwbar_control_v1_commands, 22);
 
 /**
  * DeviceEvent is a change of a device.
@@ -680,7 +939,7 @@ export type DeviceEvent = Message<"throwbar.control.v1.DeviceEvent"> & {
  * Use `create(DeviceEventSchema)` to create a new message.
  */
 export const DeviceEventSchema: GenMessage<DeviceEvent> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 15);
+  messageDesc(file_throwbar_control_v1_commands, 23);
 
 /**
  * CancelCommandRequest asks to cancel a command.
@@ -701,7 +960,7 @@ export type CancelCommandRequest = Message<"throwbar.control.v1.CancelCommandReq
  * Use `create(CancelCommandRequestSchema)` to create a new message.
  */
 export const CancelCommandRequestSchema: GenMessage<CancelCommandRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 16);
+  messageDesc(file_throwbar_control_v1_commands, 24);
 
 /**
  * CancelCommandResponse has the command as it is now.
@@ -722,7 +981,7 @@ export type CancelCommandResponse = Message<"throwbar.control.v1.CancelCommandRe
  * Use `create(CancelCommandResponseSchema)` to create a new message.
  */
 export const CancelCommandResponseSchema: GenMessage<CancelCommandResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 17);
+  messageDesc(file_throwbar_control_v1_commands, 25);
 
 /**
  * GetCatalogueRequest asks for the catalogue.
@@ -743,7 +1002,7 @@ export type GetCatalogueRequest = Message<"throwbar.control.v1.GetCatalogueReque
  * Use `create(GetCatalogueRequestSchema)` to create a new message.
  */
 export const GetCatalogueRequestSchema: GenMessage<GetCatalogueRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 18);
+  messageDesc(file_throwbar_control_v1_commands, 26);
 
 /**
  * GetCatalogueResponse has the catalogue.
@@ -778,7 +1037,7 @@ export type GetCatalogueResponse = Message<"throwbar.control.v1.GetCatalogueResp
  * Use `create(GetCatalogueResponseSchema)` to create a new message.
  */
 export const GetCatalogueResponseSchema: GenMessage<GetCatalogueResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 19);
+  messageDesc(file_throwbar_control_v1_commands, 27);
 
 /**
  * State is where a command is in its life.
@@ -943,6 +1202,27 @@ export const CommandService: GenService<{
     methodKind: "unary";
     input: typeof SubmitRequestSchema;
     output: typeof SubmitResponseSchema;
+  },
+  /**
+   * Send many commands on one stream, each answered under its number when it has ended, in whatever order they end.
+   * What is under way when the stream ends is treated like a Dispatch whose caller goes away.
+   *
+   * @generated from rpc throwbar.control.v1.CommandService.DispatchStream
+   */
+  dispatchStream: {
+    methodKind: "bidi_streaming";
+    input: typeof DispatchStreamRequestSchema;
+    output: typeof DispatchStreamResponseSchema;
+  },
+  /**
+   * Bring back what a command took away: the tabs that it closed are opened again where they were.
+   *
+   * @generated from rpc throwbar.control.v1.CommandService.Undo
+   */
+  undo: {
+    methodKind: "unary";
+    input: typeof UndoRequestSchema;
+    output: typeof UndoResponseSchema;
   },
   /**
    * Get one command.

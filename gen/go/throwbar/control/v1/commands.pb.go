@@ -465,8 +465,8 @@ type Plan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What would be sent.
 	Action *v1.Action `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
-	// Composite ids of the targets that exist now.
-	TargetIds     []string `protobuf:"bytes,2,rep,name=target_ids,json=targetIds,proto3" json:"target_ids,omitempty"`
+	// What it would act on, in the order in which it would. Titles and addresses are as the device last said.
+	Targets       []*PlannedTarget `protobuf:"bytes,2,rep,name=targets,proto3" json:"targets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -508,9 +508,531 @@ func (x *Plan) GetAction() *v1.Action {
 	return nil
 }
 
-func (x *Plan) GetTargetIds() []string {
+func (x *Plan) GetTargets() []*PlannedTarget {
 	if x != nil {
-		return x.TargetIds
+		return x.Targets
+	}
+	return nil
+}
+
+// PlannedTarget is one thing that a command would act on.
+type PlannedTarget struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its composite id.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// OK if it is there now; NOT_FOUND if it is gone.
+	Status v1.ItemStatus `protobuf:"varint,2,opt,name=status,proto3,enum=throwbar.command.v1.ItemStatus" json:"status,omitempty"`
+	// Its title; of tabs only.
+	Title string `protobuf:"bytes,3,opt,name=title,proto3" json:"title,omitempty"`
+	// Its address; of tabs only.
+	Url string `protobuf:"bytes,4,opt,name=url,proto3" json:"url,omitempty"`
+	// Whether the server would keep what it takes to bring it back.
+	Undoable      bool `protobuf:"varint,5,opt,name=undoable,proto3" json:"undoable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlannedTarget) Reset() {
+	*x = PlannedTarget{}
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlannedTarget) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlannedTarget) ProtoMessage() {}
+
+func (x *PlannedTarget) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlannedTarget.ProtoReflect.Descriptor instead.
+func (*PlannedTarget) Descriptor() ([]byte, []int) {
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *PlannedTarget) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *PlannedTarget) GetStatus() v1.ItemStatus {
+	if x != nil {
+		return x.Status
+	}
+	return v1.ItemStatus(0)
+}
+
+func (x *PlannedTarget) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *PlannedTarget) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *PlannedTarget) GetUndoable() bool {
+	if x != nil {
+		return x.Undoable
+	}
+	return false
+}
+
+// DispatchStreamRequest carries what a caller wants of a stream.
+type DispatchStreamRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Commands, and words about those that are under way, in order.
+	Items         []*DispatchStreamItem `protobuf:"bytes,1,rep,name=items,proto3" json:"items,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DispatchStreamRequest) Reset() {
+	*x = DispatchStreamRequest{}
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DispatchStreamRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DispatchStreamRequest) ProtoMessage() {}
+
+func (x *DispatchStreamRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DispatchStreamRequest.ProtoReflect.Descriptor instead.
+func (*DispatchStreamRequest) Descriptor() ([]byte, []int) {
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *DispatchStreamRequest) GetItems() []*DispatchStreamItem {
+	if x != nil {
+		return x.Items
+	}
+	return nil
+}
+
+// DispatchStreamItem is one command of a stream, or a word about one that is under way.
+type DispatchStreamItem struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The caller's number for the command; its answer carries it. No two commands under way on a stream have the same.
+	Number uint64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// What is wanted.
+	//
+	// Types that are valid to be assigned to Kind:
+	//
+	//	*DispatchStreamItem_Dispatch
+	//	*DispatchStreamItem_Cancel
+	Kind          isDispatchStreamItem_Kind `protobuf_oneof:"kind"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DispatchStreamItem) Reset() {
+	*x = DispatchStreamItem{}
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DispatchStreamItem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DispatchStreamItem) ProtoMessage() {}
+
+func (x *DispatchStreamItem) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DispatchStreamItem.ProtoReflect.Descriptor instead.
+func (*DispatchStreamItem) Descriptor() ([]byte, []int) {
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *DispatchStreamItem) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *DispatchStreamItem) GetKind() isDispatchStreamItem_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return nil
+}
+
+func (x *DispatchStreamItem) GetDispatch() *DispatchRequest {
+	if x != nil {
+		if x, ok := x.Kind.(*DispatchStreamItem_Dispatch); ok {
+			return x.Dispatch
+		}
+	}
+	return nil
+}
+
+func (x *DispatchStreamItem) GetCancel() *DispatchCancel {
+	if x != nil {
+		if x, ok := x.Kind.(*DispatchStreamItem_Cancel); ok {
+			return x.Cancel
+		}
+	}
+	return nil
+}
+
+type isDispatchStreamItem_Kind interface {
+	isDispatchStreamItem_Kind()
+}
+
+type DispatchStreamItem_Dispatch struct {
+	// Send this command.
+	Dispatch *DispatchRequest `protobuf:"bytes,2,opt,name=dispatch,proto3,oneof"`
+}
+
+type DispatchStreamItem_Cancel struct {
+	// Treat the command of this number as if its caller had gone away. It is answered all the same.
+	Cancel *DispatchCancel `protobuf:"bytes,3,opt,name=cancel,proto3,oneof"`
+}
+
+func (*DispatchStreamItem_Dispatch) isDispatchStreamItem_Kind() {}
+
+func (*DispatchStreamItem_Cancel) isDispatchStreamItem_Kind() {}
+
+// DispatchCancel says that nobody waits for a command any more.
+type DispatchCancel struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DispatchCancel) Reset() {
+	*x = DispatchCancel{}
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DispatchCancel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DispatchCancel) ProtoMessage() {}
+
+func (x *DispatchCancel) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DispatchCancel.ProtoReflect.Descriptor instead.
+func (*DispatchCancel) Descriptor() ([]byte, []int) {
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{7}
+}
+
+// DispatchStreamResponse carries answers. One without any only shows that the stream is alive.
+type DispatchStreamResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The answers.
+	Answers       []*DispatchStreamAnswer `protobuf:"bytes,1,rep,name=answers,proto3" json:"answers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DispatchStreamResponse) Reset() {
+	*x = DispatchStreamResponse{}
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DispatchStreamResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DispatchStreamResponse) ProtoMessage() {}
+
+func (x *DispatchStreamResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DispatchStreamResponse.ProtoReflect.Descriptor instead.
+func (*DispatchStreamResponse) Descriptor() ([]byte, []int) {
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *DispatchStreamResponse) GetAnswers() []*DispatchStreamAnswer {
+	if x != nil {
+		return x.Answers
+	}
+	return nil
+}
+
+// DispatchStreamAnswer is the answer to one command of a stream.
+type DispatchStreamAnswer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The number that the caller gave the command.
+	Number uint64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// How it ended.
+	//
+	// Types that are valid to be assigned to Kind:
+	//
+	//	*DispatchStreamAnswer_Response
+	//	*DispatchStreamAnswer_Error
+	Kind          isDispatchStreamAnswer_Kind `protobuf_oneof:"kind"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DispatchStreamAnswer) Reset() {
+	*x = DispatchStreamAnswer{}
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DispatchStreamAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DispatchStreamAnswer) ProtoMessage() {}
+
+func (x *DispatchStreamAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DispatchStreamAnswer.ProtoReflect.Descriptor instead.
+func (*DispatchStreamAnswer) Descriptor() ([]byte, []int) {
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *DispatchStreamAnswer) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *DispatchStreamAnswer) GetKind() isDispatchStreamAnswer_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return nil
+}
+
+func (x *DispatchStreamAnswer) GetResponse() *DispatchResponse {
+	if x != nil {
+		if x, ok := x.Kind.(*DispatchStreamAnswer_Response); ok {
+			return x.Response
+		}
+	}
+	return nil
+}
+
+func (x *DispatchStreamAnswer) GetError() *v1.CommandError {
+	if x != nil {
+		if x, ok := x.Kind.(*DispatchStreamAnswer_Error); ok {
+			return x.Error
+		}
+	}
+	return nil
+}
+
+type isDispatchStreamAnswer_Kind interface {
+	isDispatchStreamAnswer_Kind()
+}
+
+type DispatchStreamAnswer_Response struct {
+	// With an outcome on every device.
+	Response *DispatchResponse `protobuf:"bytes,2,opt,name=response,proto3,oneof"`
+}
+
+type DispatchStreamAnswer_Error struct {
+	// Without: the request made no sense, or was cancelled.
+	Error *v1.CommandError `protobuf:"bytes,3,opt,name=error,proto3,oneof"`
+}
+
+func (*DispatchStreamAnswer_Response) isDispatchStreamAnswer_Kind() {}
+
+func (*DispatchStreamAnswer_Error) isDispatchStreamAnswer_Kind() {}
+
+// UndoRequest says what to bring back.
+type UndoRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of a command, or of the dispatch that it was part of. The newest one that took something away if left out.
+	CommandId *string `protobuf:"bytes,1,opt,name=command_id,json=commandId,proto3,oneof" json:"command_id,omitempty"`
+	// Only what was taken away on this device; all if left out.
+	DeviceId *string `protobuf:"bytes,2,opt,name=device_id,json=deviceId,proto3,oneof" json:"device_id,omitempty"`
+	// Say what would be done, and send nothing.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UndoRequest) Reset() {
+	*x = UndoRequest{}
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndoRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndoRequest) ProtoMessage() {}
+
+func (x *UndoRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndoRequest.ProtoReflect.Descriptor instead.
+func (*UndoRequest) Descriptor() ([]byte, []int) {
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *UndoRequest) GetCommandId() string {
+	if x != nil && x.CommandId != nil {
+		return *x.CommandId
+	}
+	return ""
+}
+
+func (x *UndoRequest) GetDeviceId() string {
+	if x != nil && x.DeviceId != nil {
+		return *x.DeviceId
+	}
+	return ""
+}
+
+func (x *UndoRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+// UndoResponse has the outcome on every device.
+type UndoResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Ids of the commands that were undone.
+	UndoneCommandIds []string `protobuf:"bytes,1,rep,name=undone_command_ids,json=undoneCommandIds,proto3" json:"undone_command_ids,omitempty"`
+	// One for each device.
+	Outcomes      []*DeviceOutcome `protobuf:"bytes,2,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UndoResponse) Reset() {
+	*x = UndoResponse{}
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndoResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndoResponse) ProtoMessage() {}
+
+func (x *UndoResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndoResponse.ProtoReflect.Descriptor instead.
+func (*UndoResponse) Descriptor() ([]byte, []int) {
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *UndoResponse) GetUndoneCommandIds() []string {
+	if x != nil {
+		return x.UndoneCommandIds
+	}
+	return nil
+}
+
+func (x *UndoResponse) GetOutcomes() []*DeviceOutcome {
+	if x != nil {
+		return x.Outcomes
 	}
 	return nil
 }
@@ -532,7 +1054,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[4]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -544,7 +1066,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[4]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -557,7 +1079,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{4}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SubmitRequest) GetDeviceIds() []string {
@@ -599,7 +1121,7 @@ type SubmitResponse struct {
 
 func (x *SubmitResponse) Reset() {
 	*x = SubmitResponse{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[5]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -611,7 +1133,7 @@ func (x *SubmitResponse) String() string {
 func (*SubmitResponse) ProtoMessage() {}
 
 func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[5]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -624,7 +1146,7 @@ func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitResponse.ProtoReflect.Descriptor instead.
 func (*SubmitResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{5}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SubmitResponse) GetOutcomes() []*DeviceOutcome {
@@ -671,7 +1193,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[6]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -683,7 +1205,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[6]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -696,7 +1218,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{6}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Command) GetCommandId() string {
@@ -808,7 +1330,7 @@ type GetCommandRequest struct {
 
 func (x *GetCommandRequest) Reset() {
 	*x = GetCommandRequest{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[7]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -820,7 +1342,7 @@ func (x *GetCommandRequest) String() string {
 func (*GetCommandRequest) ProtoMessage() {}
 
 func (x *GetCommandRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[7]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -833,7 +1355,7 @@ func (x *GetCommandRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCommandRequest.ProtoReflect.Descriptor instead.
 func (*GetCommandRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{7}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetCommandRequest) GetCommandId() string {
@@ -854,7 +1376,7 @@ type GetCommandResponse struct {
 
 func (x *GetCommandResponse) Reset() {
 	*x = GetCommandResponse{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[8]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +1388,7 @@ func (x *GetCommandResponse) String() string {
 func (*GetCommandResponse) ProtoMessage() {}
 
 func (x *GetCommandResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[8]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +1401,7 @@ func (x *GetCommandResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCommandResponse.ProtoReflect.Descriptor instead.
 func (*GetCommandResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{8}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetCommandResponse) GetCommand() *Command {
@@ -906,7 +1428,7 @@ type ListCommandsRequest struct {
 
 func (x *ListCommandsRequest) Reset() {
 	*x = ListCommandsRequest{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[9]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -918,7 +1440,7 @@ func (x *ListCommandsRequest) String() string {
 func (*ListCommandsRequest) ProtoMessage() {}
 
 func (x *ListCommandsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[9]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -931,7 +1453,7 @@ func (x *ListCommandsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCommandsRequest.ProtoReflect.Descriptor instead.
 func (*ListCommandsRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{9}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListCommandsRequest) GetDeviceId() string {
@@ -975,7 +1497,7 @@ type ListCommandsResponse struct {
 
 func (x *ListCommandsResponse) Reset() {
 	*x = ListCommandsResponse{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[10]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -987,7 +1509,7 @@ func (x *ListCommandsResponse) String() string {
 func (*ListCommandsResponse) ProtoMessage() {}
 
 func (x *ListCommandsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[10]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1000,7 +1522,7 @@ func (x *ListCommandsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCommandsResponse.ProtoReflect.Descriptor instead.
 func (*ListCommandsResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{10}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListCommandsResponse) GetCommands() []*Command {
@@ -1030,7 +1552,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[11]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1042,7 +1564,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[11]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1055,7 +1577,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{11}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WatchEventsRequest) GetCursor() uint64 {
@@ -1085,7 +1607,7 @@ type WatchEventsResponse struct {
 
 func (x *WatchEventsResponse) Reset() {
 	*x = WatchEventsResponse{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[12]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1097,7 +1619,7 @@ func (x *WatchEventsResponse) String() string {
 func (*WatchEventsResponse) ProtoMessage() {}
 
 func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[12]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1110,7 +1632,7 @@ func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsResponse.ProtoReflect.Descriptor instead.
 func (*WatchEventsResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{12}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WatchEventsResponse) GetEvent() *Event {
@@ -1149,7 +1671,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[13]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1161,7 +1683,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[13]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1174,7 +1696,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{13}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Event) GetCursor() uint64 {
@@ -1260,7 +1782,7 @@ type CommandEvent struct {
 
 func (x *CommandEvent) Reset() {
 	*x = CommandEvent{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[14]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1272,7 +1794,7 @@ func (x *CommandEvent) String() string {
 func (*CommandEvent) ProtoMessage() {}
 
 func (x *CommandEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[14]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1285,7 +1807,7 @@ func (x *CommandEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandEvent.ProtoReflect.Descriptor instead.
 func (*CommandEvent) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{14}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CommandEvent) GetCommandId() string {
@@ -1336,7 +1858,7 @@ type DeviceEvent struct {
 
 func (x *DeviceEvent) Reset() {
 	*x = DeviceEvent{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[15]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1348,7 +1870,7 @@ func (x *DeviceEvent) String() string {
 func (*DeviceEvent) ProtoMessage() {}
 
 func (x *DeviceEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[15]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1361,7 +1883,7 @@ func (x *DeviceEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceEvent.ProtoReflect.Descriptor instead.
 func (*DeviceEvent) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{15}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DeviceEvent) GetChange() DeviceChange {
@@ -1389,7 +1911,7 @@ type CancelCommandRequest struct {
 
 func (x *CancelCommandRequest) Reset() {
 	*x = CancelCommandRequest{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[16]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1401,7 +1923,7 @@ func (x *CancelCommandRequest) String() string {
 func (*CancelCommandRequest) ProtoMessage() {}
 
 func (x *CancelCommandRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[16]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1414,7 +1936,7 @@ func (x *CancelCommandRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelCommandRequest.ProtoReflect.Descriptor instead.
 func (*CancelCommandRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{16}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CancelCommandRequest) GetCommandId() string {
@@ -1435,7 +1957,7 @@ type CancelCommandResponse struct {
 
 func (x *CancelCommandResponse) Reset() {
 	*x = CancelCommandResponse{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[17]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1447,7 +1969,7 @@ func (x *CancelCommandResponse) String() string {
 func (*CancelCommandResponse) ProtoMessage() {}
 
 func (x *CancelCommandResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[17]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1460,7 +1982,7 @@ func (x *CancelCommandResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelCommandResponse.ProtoReflect.Descriptor instead.
 func (*CancelCommandResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{17}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CancelCommandResponse) GetCommand() *Command {
@@ -1481,7 +2003,7 @@ type GetCatalogueRequest struct {
 
 func (x *GetCatalogueRequest) Reset() {
 	*x = GetCatalogueRequest{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[18]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1493,7 +2015,7 @@ func (x *GetCatalogueRequest) String() string {
 func (*GetCatalogueRequest) ProtoMessage() {}
 
 func (x *GetCatalogueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[18]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1506,7 +2028,7 @@ func (x *GetCatalogueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCatalogueRequest.ProtoReflect.Descriptor instead.
 func (*GetCatalogueRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{18}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetCatalogueRequest) GetDigest() string {
@@ -1531,7 +2053,7 @@ type GetCatalogueResponse struct {
 
 func (x *GetCatalogueResponse) Reset() {
 	*x = GetCatalogueResponse{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[19]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1543,7 +2065,7 @@ func (x *GetCatalogueResponse) String() string {
 func (*GetCatalogueResponse) ProtoMessage() {}
 
 func (x *GetCatalogueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[19]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1556,7 +2078,7 @@ func (x *GetCatalogueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCatalogueResponse.ProtoReflect.Descriptor instead.
 func (*GetCatalogueResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{19}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetCatalogueResponse) GetDescriptors() []byte {
@@ -1584,7 +2106,7 @@ var File_throwbar_control_v1_commands_proto protoreflect.FileDescriptor
 
 const file_throwbar_control_v1_commands_proto_rawDesc = "" +
 	"\n" +
-	"\"throwbar/control/v1/commands.proto\x12\x13throwbar.control.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!throwbar/command/v1/command.proto\x1a\x1fthrowbar/option/v1/option.proto\"\x9f\x02\n" +
+	"\"throwbar/control/v1/commands.proto\x12\x13throwbar.control.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!throwbar/command/v1/command.proto\x1a\x1fthrowbar/command/v1/state.proto\x1a\x1fthrowbar/option/v1/option.proto\"\x9f\x02\n" +
 	"\x0fDispatchRequest\x126\n" +
 	"\n" +
 	"device_ids\x18\x01 \x03(\tB\x17\xbaH\x10\x92\x01\r\x10\xf4\x03\x18\x01\"\x06r\x04\x10\x01\x18 \xd0\xf3\x18\x05R\tdeviceIds\x12;\n" +
@@ -1606,11 +2128,42 @@ const file_throwbar_control_v1_commands_proto_rawDesc = "" +
 	"\x05error\x18\x05 \x01(\v2!.throwbar.command.v1.CommandErrorH\x00R\x05error\x12/\n" +
 	"\x04plan\x18\x06 \x01(\v2\x19.throwbar.control.v1.PlanH\x00R\x04plan\x12!\n" +
 	"\tsaved_ids\x18\a \x03(\tB\x04\xd0\xf3\x18\x04R\bsavedIdsB\t\n" +
-	"\aoutcome\"Z\n" +
+	"\aoutcome\"y\n" +
 	"\x04Plan\x123\n" +
-	"\x06action\x18\x01 \x01(\v2\x1b.throwbar.command.v1.ActionR\x06action\x12\x1d\n" +
+	"\x06action\x18\x01 \x01(\v2\x1b.throwbar.command.v1.ActionR\x06action\x12<\n" +
+	"\atargets\x18\x02 \x03(\v2\".throwbar.control.v1.PlannedTargetR\atargets\"\x9c\x01\n" +
+	"\rPlannedTarget\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x127\n" +
+	"\x06status\x18\x02 \x01(\x0e2\x1f.throwbar.command.v1.ItemStatusR\x06status\x12\x14\n" +
+	"\x05title\x18\x03 \x01(\tR\x05title\x12\x10\n" +
+	"\x03url\x18\x04 \x01(\tR\x03url\x12\x1a\n" +
+	"\bundoable\x18\x05 \x01(\bR\bundoable\"c\n" +
+	"\x15DispatchStreamRequest\x12J\n" +
+	"\x05items\x18\x01 \x03(\v2'.throwbar.control.v1.DispatchStreamItemB\v\xbaH\b\x92\x01\x05\b\x01\x10\x80\x02R\x05items\"\xc7\x01\n" +
+	"\x12DispatchStreamItem\x12\x1f\n" +
+	"\x06number\x18\x01 \x01(\x04B\a\xbaH\x042\x02(\x01R\x06number\x12B\n" +
+	"\bdispatch\x18\x02 \x01(\v2$.throwbar.control.v1.DispatchRequestH\x00R\bdispatch\x12=\n" +
+	"\x06cancel\x18\x03 \x01(\v2#.throwbar.control.v1.DispatchCancelH\x00R\x06cancelB\r\n" +
+	"\x04kind\x12\x05\xbaH\x02\b\x01\"\x10\n" +
+	"\x0eDispatchCancel\"]\n" +
+	"\x16DispatchStreamResponse\x12C\n" +
+	"\aanswers\x18\x01 \x03(\v2).throwbar.control.v1.DispatchStreamAnswerR\aanswers\"\xb6\x01\n" +
+	"\x14DispatchStreamAnswer\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12C\n" +
+	"\bresponse\x18\x02 \x01(\v2%.throwbar.control.v1.DispatchResponseH\x00R\bresponse\x129\n" +
+	"\x05error\x18\x03 \x01(\v2!.throwbar.command.v1.CommandErrorH\x00R\x05errorB\x06\n" +
+	"\x04kind\"\xa1\x01\n" +
+	"\vUndoRequest\x12-\n" +
 	"\n" +
-	"target_ids\x18\x02 \x03(\tR\ttargetIds\"\xe8\x01\n" +
+	"command_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@H\x00R\tcommandId\x88\x01\x01\x12-\n" +
+	"\tdevice_id\x18\x02 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x05H\x01R\bdeviceId\x88\x01\x01\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRunB\r\n" +
+	"\v_command_idB\f\n" +
+	"\n" +
+	"_device_id\"|\n" +
+	"\fUndoResponse\x12,\n" +
+	"\x12undone_command_ids\x18\x01 \x03(\tR\x10undoneCommandIds\x12>\n" +
+	"\boutcomes\x18\x02 \x03(\v2\".throwbar.control.v1.DeviceOutcomeR\boutcomes\"\xe8\x01\n" +
 	"\rSubmitRequest\x126\n" +
 	"\n" +
 	"device_ids\x18\x01 \x03(\tB\x17\xbaH\x10\x92\x01\r\x10\xf4\x03\x18\x01\"\x06r\x04\x10\x01\x18 \xd0\xf3\x18\x05R\tdeviceIds\x12;\n" +
@@ -1714,10 +2267,12 @@ const file_throwbar_control_v1_commands_proto_rawDesc = "" +
 	"\x14DEVICE_CHANGE_ONLINE\x10\x02\x12\x19\n" +
 	"\x15DEVICE_CHANGE_OFFLINE\x10\x03\x12\x19\n" +
 	"\x15DEVICE_CHANGE_RENAMED\x10\x04\x12\x19\n" +
-	"\x15DEVICE_CHANGE_REVOKED\x10\x052\x85\x05\n" +
+	"\x15DEVICE_CHANGE_REVOKED\x10\x052\xd1\x06\n" +
 	"\x0eCommandService\x12_\n" +
 	"\bDispatch\x12$.throwbar.control.v1.DispatchRequest\x1a%.throwbar.control.v1.DispatchResponse\"\x06\xca\xf3\x18\x02\b\x03\x12Y\n" +
-	"\x06Submit\x12\".throwbar.control.v1.SubmitRequest\x1a#.throwbar.control.v1.SubmitResponse\"\x06\xca\xf3\x18\x02\b\x03\x12h\n" +
+	"\x06Submit\x12\".throwbar.control.v1.SubmitRequest\x1a#.throwbar.control.v1.SubmitResponse\"\x06\xca\xf3\x18\x02\b\x03\x12u\n" +
+	"\x0eDispatchStream\x12*.throwbar.control.v1.DispatchStreamRequest\x1a+.throwbar.control.v1.DispatchStreamResponse\"\x06\xca\xf3\x18\x02\b\x03(\x010\x01\x12S\n" +
+	"\x04Undo\x12 .throwbar.control.v1.UndoRequest\x1a!.throwbar.control.v1.UndoResponse\"\x06\xca\xf3\x18\x02\b\x03\x12h\n" +
 	"\n" +
 	"GetCommand\x12&.throwbar.control.v1.GetCommandRequest\x1a'.throwbar.control.v1.GetCommandResponse\"\t\xca\xf3\x18\x02\b\x02\x90\x02\x01\x12n\n" +
 	"\fListCommands\x12(.throwbar.control.v1.ListCommandsRequest\x1a).throwbar.control.v1.ListCommandsResponse\"\t\xca\xf3\x18\x02\b\x02\x90\x02\x01\x12m\n" +
@@ -1739,82 +2294,104 @@ func file_throwbar_control_v1_commands_proto_rawDescGZIP() []byte {
 }
 
 var file_throwbar_control_v1_commands_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_throwbar_control_v1_commands_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_throwbar_control_v1_commands_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_throwbar_control_v1_commands_proto_goTypes = []any{
-	(State)(0),                    // 0: throwbar.control.v1.State
-	(DeviceChange)(0),             // 1: throwbar.control.v1.DeviceChange
-	(*DispatchRequest)(nil),       // 2: throwbar.control.v1.DispatchRequest
-	(*DispatchResponse)(nil),      // 3: throwbar.control.v1.DispatchResponse
-	(*DeviceOutcome)(nil),         // 4: throwbar.control.v1.DeviceOutcome
-	(*Plan)(nil),                  // 5: throwbar.control.v1.Plan
-	(*SubmitRequest)(nil),         // 6: throwbar.control.v1.SubmitRequest
-	(*SubmitResponse)(nil),        // 7: throwbar.control.v1.SubmitResponse
-	(*Command)(nil),               // 8: throwbar.control.v1.Command
-	(*GetCommandRequest)(nil),     // 9: throwbar.control.v1.GetCommandRequest
-	(*GetCommandResponse)(nil),    // 10: throwbar.control.v1.GetCommandResponse
-	(*ListCommandsRequest)(nil),   // 11: throwbar.control.v1.ListCommandsRequest
-	(*ListCommandsResponse)(nil),  // 12: throwbar.control.v1.ListCommandsResponse
-	(*WatchEventsRequest)(nil),    // 13: throwbar.control.v1.WatchEventsRequest
-	(*WatchEventsResponse)(nil),   // 14: throwbar.control.v1.WatchEventsResponse
-	(*Event)(nil),                 // 15: throwbar.control.v1.Event
-	(*CommandEvent)(nil),          // 16: throwbar.control.v1.CommandEvent
-	(*DeviceEvent)(nil),           // 17: throwbar.control.v1.DeviceEvent
-	(*CancelCommandRequest)(nil),  // 18: throwbar.control.v1.CancelCommandRequest
-	(*CancelCommandResponse)(nil), // 19: throwbar.control.v1.CancelCommandResponse
-	(*GetCatalogueRequest)(nil),   // 20: throwbar.control.v1.GetCatalogueRequest
-	(*GetCatalogueResponse)(nil),  // 21: throwbar.control.v1.GetCatalogueResponse
-	(*v1.Action)(nil),             // 22: throwbar.command.v1.Action
-	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
-	(*v1.Result)(nil),             // 24: throwbar.command.v1.Result
-	(*v1.CommandError)(nil),       // 25: throwbar.command.v1.CommandError
-	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
+	(State)(0),                     // 0: throwbar.control.v1.State
+	(DeviceChange)(0),              // 1: throwbar.control.v1.DeviceChange
+	(*DispatchRequest)(nil),        // 2: throwbar.control.v1.DispatchRequest
+	(*DispatchResponse)(nil),       // 3: throwbar.control.v1.DispatchResponse
+	(*DeviceOutcome)(nil),          // 4: throwbar.control.v1.DeviceOutcome
+	(*Plan)(nil),                   // 5: throwbar.control.v1.Plan
+	(*PlannedTarget)(nil),          // 6: throwbar.control.v1.PlannedTarget
+	(*DispatchStreamRequest)(nil),  // 7: throwbar.control.v1.DispatchStreamRequest
+	(*DispatchStreamItem)(nil),     // 8: throwbar.control.v1.DispatchStreamItem
+	(*DispatchCancel)(nil),         // 9: throwbar.control.v1.DispatchCancel
+	(*DispatchStreamResponse)(nil), // 10: throwbar.control.v1.DispatchStreamResponse
+	(*DispatchStreamAnswer)(nil),   // 11: throwbar.control.v1.DispatchStreamAnswer
+	(*UndoRequest)(nil),            // 12: throwbar.control.v1.UndoRequest
+	(*UndoResponse)(nil),           // 13: throwbar.control.v1.UndoResponse
+	(*SubmitRequest)(nil),          // 14: throwbar.control.v1.SubmitRequest
+	(*SubmitResponse)(nil),         // 15: throwbar.control.v1.SubmitResponse
+	(*Command)(nil),                // 16: throwbar.control.v1.Command
+	(*GetCommandRequest)(nil),      // 17: throwbar.control.v1.GetCommandRequest
+	(*GetCommandResponse)(nil),     // 18: throwbar.control.v1.GetCommandResponse
+	(*ListCommandsRequest)(nil),    // 19: throwbar.control.v1.ListCommandsRequest
+	(*ListCommandsResponse)(nil),   // 20: throwbar.control.v1.ListCommandsResponse
+	(*WatchEventsRequest)(nil),     // 21: throwbar.control.v1.WatchEventsRequest
+	(*WatchEventsResponse)(nil),    // 22: throwbar.control.v1.WatchEventsResponse
+	(*Event)(nil),                  // 23: throwbar.control.v1.Event
+	(*CommandEvent)(nil),           // 24: throwbar.control.v1.CommandEvent
+	(*DeviceEvent)(nil),            // 25: throwbar.control.v1.DeviceEvent
+	(*CancelCommandRequest)(nil),   // 26: throwbar.control.v1.CancelCommandRequest
+	(*CancelCommandResponse)(nil),  // 27: throwbar.control.v1.CancelCommandResponse
+	(*GetCatalogueRequest)(nil),    // 28: throwbar.control.v1.GetCatalogueRequest
+	(*GetCatalogueResponse)(nil),   // 29: throwbar.control.v1.GetCatalogueResponse
+	(*v1.Action)(nil),              // 30: throwbar.command.v1.Action
+	(*durationpb.Duration)(nil),    // 31: google.protobuf.Duration
+	(*v1.Result)(nil),              // 32: throwbar.command.v1.Result
+	(*v1.CommandError)(nil),        // 33: throwbar.command.v1.CommandError
+	(v1.ItemStatus)(0),             // 34: throwbar.command.v1.ItemStatus
+	(*timestamppb.Timestamp)(nil),  // 35: google.protobuf.Timestamp
 }
 var file_throwbar_control_v1_commands_proto_depIdxs = []int32{
-	22, // 0: throwbar.control.v1.DispatchRequest.action:type_name -> throwbar.command.v1.Action
-	23, // 1: throwbar.control.v1.DispatchRequest.ttl:type_name -> google.protobuf.Duration
+	30, // 0: throwbar.control.v1.DispatchRequest.action:type_name -> throwbar.command.v1.Action
+	31, // 1: throwbar.control.v1.DispatchRequest.ttl:type_name -> google.protobuf.Duration
 	4,  // 2: throwbar.control.v1.DispatchResponse.outcomes:type_name -> throwbar.control.v1.DeviceOutcome
-	24, // 3: throwbar.control.v1.DeviceOutcome.result:type_name -> throwbar.command.v1.Result
-	25, // 4: throwbar.control.v1.DeviceOutcome.error:type_name -> throwbar.command.v1.CommandError
+	32, // 3: throwbar.control.v1.DeviceOutcome.result:type_name -> throwbar.command.v1.Result
+	33, // 4: throwbar.control.v1.DeviceOutcome.error:type_name -> throwbar.command.v1.CommandError
 	5,  // 5: throwbar.control.v1.DeviceOutcome.plan:type_name -> throwbar.control.v1.Plan
-	22, // 6: throwbar.control.v1.Plan.action:type_name -> throwbar.command.v1.Action
-	22, // 7: throwbar.control.v1.SubmitRequest.action:type_name -> throwbar.command.v1.Action
-	23, // 8: throwbar.control.v1.SubmitRequest.ttl:type_name -> google.protobuf.Duration
-	4,  // 9: throwbar.control.v1.SubmitResponse.outcomes:type_name -> throwbar.control.v1.DeviceOutcome
-	22, // 10: throwbar.control.v1.Command.action:type_name -> throwbar.command.v1.Action
-	0,  // 11: throwbar.control.v1.Command.state:type_name -> throwbar.control.v1.State
-	26, // 12: throwbar.control.v1.Command.created_at:type_name -> google.protobuf.Timestamp
-	26, // 13: throwbar.control.v1.Command.deadline:type_name -> google.protobuf.Timestamp
-	26, // 14: throwbar.control.v1.Command.ended_at:type_name -> google.protobuf.Timestamp
-	24, // 15: throwbar.control.v1.Command.result:type_name -> throwbar.command.v1.Result
-	25, // 16: throwbar.control.v1.Command.error:type_name -> throwbar.command.v1.CommandError
-	8,  // 17: throwbar.control.v1.GetCommandResponse.command:type_name -> throwbar.control.v1.Command
-	8,  // 18: throwbar.control.v1.ListCommandsResponse.commands:type_name -> throwbar.control.v1.Command
-	15, // 19: throwbar.control.v1.WatchEventsResponse.event:type_name -> throwbar.control.v1.Event
-	26, // 20: throwbar.control.v1.Event.time:type_name -> google.protobuf.Timestamp
-	16, // 21: throwbar.control.v1.Event.command:type_name -> throwbar.control.v1.CommandEvent
-	17, // 22: throwbar.control.v1.Event.device:type_name -> throwbar.control.v1.DeviceEvent
-	0,  // 23: throwbar.control.v1.CommandEvent.state:type_name -> throwbar.control.v1.State
-	1,  // 24: throwbar.control.v1.DeviceEvent.change:type_name -> throwbar.control.v1.DeviceChange
-	8,  // 25: throwbar.control.v1.CancelCommandResponse.command:type_name -> throwbar.control.v1.Command
-	2,  // 26: throwbar.control.v1.CommandService.Dispatch:input_type -> throwbar.control.v1.DispatchRequest
-	6,  // 27: throwbar.control.v1.CommandService.Submit:input_type -> throwbar.control.v1.SubmitRequest
-	9,  // 28: throwbar.control.v1.CommandService.GetCommand:input_type -> throwbar.control.v1.GetCommandRequest
-	11, // 29: throwbar.control.v1.CommandService.ListCommands:input_type -> throwbar.control.v1.ListCommandsRequest
-	13, // 30: throwbar.control.v1.CommandService.WatchEvents:input_type -> throwbar.control.v1.WatchEventsRequest
-	18, // 31: throwbar.control.v1.CommandService.CancelCommand:input_type -> throwbar.control.v1.CancelCommandRequest
-	20, // 32: throwbar.control.v1.CatalogueService.GetCatalogue:input_type -> throwbar.control.v1.GetCatalogueRequest
-	3,  // 33: throwbar.control.v1.CommandService.Dispatch:output_type -> throwbar.control.v1.DispatchResponse
-	7,  // 34: throwbar.control.v1.CommandService.Submit:output_type -> throwbar.control.v1.SubmitResponse
-	10, // 35: throwbar.control.v1.CommandService.GetCommand:output_type -> throwbar.control.v1.GetCommandResponse
-	12, // 36: throwbar.control.v1.CommandService.ListCommands:output_type -> throwbar.control.v1.ListCommandsResponse
-	14, // 37: throwbar.control.v1.CommandService.WatchEvents:output_type -> throwbar.control.v1.WatchEventsResponse
-	19, // 38: throwbar.control.v1.CommandService.CancelCommand:output_type -> throwbar.control.v1.CancelCommandResponse
-	21, // 39: throwbar.control.v1.CatalogueService.GetCatalogue:output_type -> throwbar.control.v1.GetCatalogueResponse
-	33, // [33:40] is the sub-list for method output_type
-	26, // [26:33] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	30, // 6: throwbar.control.v1.Plan.action:type_name -> throwbar.command.v1.Action
+	6,  // 7: throwbar.control.v1.Plan.targets:type_name -> throwbar.control.v1.PlannedTarget
+	34, // 8: throwbar.control.v1.PlannedTarget.status:type_name -> throwbar.command.v1.ItemStatus
+	8,  // 9: throwbar.control.v1.DispatchStreamRequest.items:type_name -> throwbar.control.v1.DispatchStreamItem
+	2,  // 10: throwbar.control.v1.DispatchStreamItem.dispatch:type_name -> throwbar.control.v1.DispatchRequest
+	9,  // 11: throwbar.control.v1.DispatchStreamItem.cancel:type_name -> throwbar.control.v1.DispatchCancel
+	11, // 12: throwbar.control.v1.DispatchStreamResponse.answers:type_name -> throwbar.control.v1.DispatchStreamAnswer
+	3,  // 13: throwbar.control.v1.DispatchStreamAnswer.response:type_name -> throwbar.control.v1.DispatchResponse
+	33, // 14: throwbar.control.v1.DispatchStreamAnswer.error:type_name -> throwbar.command.v1.CommandError
+	4,  // 15: throwbar.control.v1.UndoResponse.outcomes:type_name -> throwbar.control.v1.DeviceOutcome
+	30, // 16: throwbar.control.v1.SubmitRequest.action:type_name -> throwbar.command.v1.Action
+	31, // 17: throwbar.control.v1.SubmitRequest.ttl:type_name -> google.protobuf.Duration
+	4,  // 18: throwbar.control.v1.SubmitResponse.outcomes:type_name -> throwbar.control.v1.DeviceOutcome
+	30, // 19: throwbar.control.v1.Command.action:type_name -> throwbar.command.v1.Action
+	0,  // 20: throwbar.control.v1.Command.state:type_name -> throwbar.control.v1.State
+	35, // 21: throwbar.control.v1.Command.created_at:type_name -> google.protobuf.Timestamp
+	35, // 22: throwbar.control.v1.Command.deadline:type_name -> google.protobuf.Timestamp
+	35, // 23: throwbar.control.v1.Command.ended_at:type_name -> google.protobuf.Timestamp
+	32, // 24: throwbar.control.v1.Command.result:type_name -> throwbar.command.v1.Result
+	33, // 25: throwbar.control.v1.Command.error:type_name -> throwbar.command.v1.CommandError
+	16, // 26: throwbar.control.v1.GetCommandResponse.command:type_name -> throwbar.control.v1.Command
+	16, // 27: throwbar.control.v1.ListCommandsResponse.commands:type_name -> throwbar.control.v1.Command
+	23, // 28: throwbar.control.v1.WatchEventsResponse.event:type_name -> throwbar.control.v1.Event
+	35, // 29: throwbar.control.v1.Event.time:type_name -> google.protobuf.Timestamp
+	24, // 30: throwbar.control.v1.Event.command:type_name -> throwbar.control.v1.CommandEvent
+	25, // 31: throwbar.control.v1.Event.device:type_name -> throwbar.control.v1.DeviceEvent
+	0,  // 32: throwbar.control.v1.CommandEvent.state:type_name -> throwbar.control.v1.State
+	1,  // 33: throwbar.control.v1.DeviceEvent.change:type_name -> throwbar.control.v1.DeviceChange
+	16, // 34: throwbar.control.v1.CancelCommandResponse.command:type_name -> throwbar.control.v1.Command
+	2,  // 35: throwbar.control.v1.CommandService.Dispatch:input_type -> throwbar.control.v1.DispatchRequest
+	14, // 36: throwbar.control.v1.CommandService.Submit:input_type -> throwbar.control.v1.SubmitRequest
+	7,  // 37: throwbar.control.v1.CommandService.DispatchStream:input_type -> throwbar.control.v1.DispatchStreamRequest
+	12, // 38: throwbar.control.v1.CommandService.Undo:input_type -> throwbar.control.v1.UndoRequest
+	17, // 39: throwbar.control.v1.CommandService.GetCommand:input_type -> throwbar.control.v1.GetCommandRequest
+	19, // 40: throwbar.control.v1.CommandService.ListCommands:input_type -> throwbar.control.v1.ListCommandsRequest
+	21, // 41: throwbar.control.v1.CommandService.WatchEvents:input_type -> throwbar.control.v1.WatchEventsRequest
+	26, // 42: throwbar.control.v1.CommandService.CancelCommand:input_type -> throwbar.control.v1.CancelCommandRequest
+	28, // 43: throwbar.control.v1.CatalogueService.GetCatalogue:input_type -> throwbar.control.v1.GetCatalogueRequest
+	3,  // 44: throwbar.control.v1.CommandService.Dispatch:output_type -> throwbar.control.v1.DispatchResponse
+	15, // 45: throwbar.control.v1.CommandService.Submit:output_type -> throwbar.control.v1.SubmitResponse
+	10, // 46: throwbar.control.v1.CommandService.DispatchStream:output_type -> throwbar.control.v1.DispatchStreamResponse
+	13, // 47: throwbar.control.v1.CommandService.Undo:output_type -> throwbar.control.v1.UndoResponse
+	18, // 48: throwbar.control.v1.CommandService.GetCommand:output_type -> throwbar.control.v1.GetCommandResponse
+	20, // 49: throwbar.control.v1.CommandService.ListCommands:output_type -> throwbar.control.v1.ListCommandsResponse
+	22, // 50: throwbar.control.v1.CommandService.WatchEvents:output_type -> throwbar.control.v1.WatchEventsResponse
+	27, // 51: throwbar.control.v1.CommandService.CancelCommand:output_type -> throwbar.control.v1.CancelCommandResponse
+	29, // 52: throwbar.control.v1.CatalogueService.GetCatalogue:output_type -> throwbar.control.v1.GetCatalogueResponse
+	44, // [44:53] is the sub-list for method output_type
+	35, // [35:44] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_throwbar_control_v1_commands_proto_init() }
@@ -1827,9 +2404,18 @@ func file_throwbar_control_v1_commands_proto_init() {
 		(*DeviceOutcome_Error)(nil),
 		(*DeviceOutcome_Plan)(nil),
 	}
-	file_throwbar_control_v1_commands_proto_msgTypes[9].OneofWrappers = []any{}
-	file_throwbar_control_v1_commands_proto_msgTypes[11].OneofWrappers = []any{}
-	file_throwbar_control_v1_commands_proto_msgTypes[13].OneofWrappers = []any{
+	file_throwbar_control_v1_commands_proto_msgTypes[6].OneofWrappers = []any{
+		(*DispatchStreamItem_Dispatch)(nil),
+		(*DispatchStreamItem_Cancel)(nil),
+	}
+	file_throwbar_control_v1_commands_proto_msgTypes[9].OneofWrappers = []any{
+		(*DispatchStreamAnswer_Response)(nil),
+		(*DispatchStreamAnswer_Error)(nil),
+	}
+	file_throwbar_control_v1_commands_proto_msgTypes[10].OneofWrappers = []any{}
+	file_throwbar_control_v1_commands_proto_msgTypes[17].OneofWrappers = []any{}
+	file_throwbar_control_v1_commands_proto_msgTypes[19].OneofWrappers = []any{}
+	file_throwbar_control_v1_commands_proto_msgTypes[21].OneofWrappers = []any{
 		(*Event_Command)(nil),
 		(*Event_Device)(nil),
 	}
@@ -1839,7 +2425,7 @@ func file_throwbar_control_v1_commands_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_throwbar_control_v1_commands_proto_rawDesc), len(file_throwbar_control_v1_commands_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   20,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

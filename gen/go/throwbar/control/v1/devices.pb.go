@@ -12,6 +12,7 @@ import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -106,7 +107,9 @@ type Device struct {
 	// How fresh the tab count is.
 	Freshness *Freshness `protobuf:"bytes,10,opt,name=freshness,proto3" json:"freshness,omitempty"`
 	// Names of the commands that it runs; empty while it has never been connected.
-	Actions       []string `protobuf:"bytes,11,rep,name=actions,proto3" json:"actions,omitempty"`
+	Actions []string `protobuf:"bytes,11,rep,name=actions,proto3" json:"actions,omitempty"`
+	// How far its wall clock was ahead of the server's when it last connected; negative if behind. Nothing depends on it.
+	ClockSkew     *durationpb.Duration `protobuf:"bytes,12,opt,name=clock_skew,json=clockSkew,proto3" json:"clock_skew,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -214,6 +217,13 @@ func (x *Device) GetFreshness() *Freshness {
 func (x *Device) GetActions() []string {
 	if x != nil {
 		return x.Actions
+	}
+	return nil
+}
+
+func (x *Device) GetClockSkew() *durationpb.Duration {
+	if x != nil {
+		return x.ClockSkew
 	}
 	return nil
 }
@@ -1011,10 +1021,10 @@ var File_throwbar_control_v1_devices_proto protoreflect.FileDescriptor
 
 const file_throwbar_control_v1_devices_proto_rawDesc = "" +
 	"\n" +
-	"!throwbar/control/v1/devices.proto\x12\x13throwbar.control.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fthrowbar/device/v1/device.proto\x1a\x1fthrowbar/option/v1/option.proto\"P\n" +
+	"!throwbar/control/v1/devices.proto\x12\x13throwbar.control.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fthrowbar/device/v1/device.proto\x1a\x1fthrowbar/option/v1/option.proto\"P\n" +
 	"\tFreshness\x12\x12\n" +
 	"\x04live\x18\x01 \x01(\bR\x04live\x12/\n" +
-	"\x05as_of\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\"\x9e\x03\n" +
+	"\x05as_of\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\"\xd8\x03\n" +
 	"\x06Device\x12!\n" +
 	"\tdevice_id\x18\x01 \x01(\tB\x04\xd0\xf3\x18\x05R\bdeviceId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12,\n" +
@@ -1027,7 +1037,9 @@ const file_throwbar_control_v1_devices_proto_rawDesc = "" +
 	"\ttab_count\x18\t \x01(\rR\btabCount\x12<\n" +
 	"\tfreshness\x18\n" +
 	" \x01(\v2\x1e.throwbar.control.v1.FreshnessR\tfreshness\x12\x18\n" +
-	"\aactions\x18\v \x03(\tR\aactions\"\xc3\x01\n" +
+	"\aactions\x18\v \x03(\tR\aactions\x128\n" +
+	"\n" +
+	"clock_skew\x18\f \x01(\v2\x19.google.protobuf.DurationR\tclockSkew\"\xc3\x01\n" +
 	"\x12ListDevicesRequest\x12$\n" +
 	"\vonline_only\x18\x01 \x01(\bH\x00R\n" +
 	"onlineOnly\x88\x01\x01\x12,\n" +
@@ -1128,7 +1140,8 @@ var file_throwbar_control_v1_devices_proto_goTypes = []any{
 	(*RevokeTokenResponse)(nil),       // 16: throwbar.control.v1.RevokeTokenResponse
 	(*timestamppb.Timestamp)(nil),     // 17: google.protobuf.Timestamp
 	(v1.Kind)(0),                      // 18: throwbar.device.v1.Kind
-	(v11.Scope)(0),                    // 19: throwbar.option.v1.Scope
+	(*durationpb.Duration)(nil),       // 19: google.protobuf.Duration
+	(v11.Scope)(0),                    // 20: throwbar.option.v1.Scope
 }
 var file_throwbar_control_v1_devices_proto_depIdxs = []int32{
 	17, // 0: throwbar.control.v1.Freshness.as_of:type_name -> google.protobuf.Timestamp
@@ -1136,33 +1149,34 @@ var file_throwbar_control_v1_devices_proto_depIdxs = []int32{
 	17, // 2: throwbar.control.v1.Device.last_seen:type_name -> google.protobuf.Timestamp
 	17, // 3: throwbar.control.v1.Device.paired_at:type_name -> google.protobuf.Timestamp
 	0,  // 4: throwbar.control.v1.Device.freshness:type_name -> throwbar.control.v1.Freshness
-	1,  // 5: throwbar.control.v1.ListDevicesResponse.devices:type_name -> throwbar.control.v1.Device
-	1,  // 6: throwbar.control.v1.RenameDeviceResponse.device:type_name -> throwbar.control.v1.Device
-	17, // 7: throwbar.control.v1.CreatePairingCodeResponse.expires_at:type_name -> google.protobuf.Timestamp
-	19, // 8: throwbar.control.v1.Token.scope:type_name -> throwbar.option.v1.Scope
-	17, // 9: throwbar.control.v1.Token.created_at:type_name -> google.protobuf.Timestamp
-	19, // 10: throwbar.control.v1.CreateTokenRequest.scope:type_name -> throwbar.option.v1.Scope
-	10, // 11: throwbar.control.v1.CreateTokenResponse.token:type_name -> throwbar.control.v1.Token
-	10, // 12: throwbar.control.v1.ListTokensResponse.tokens:type_name -> throwbar.control.v1.Token
-	2,  // 13: throwbar.control.v1.DevicesService.ListDevices:input_type -> throwbar.control.v1.ListDevicesRequest
-	4,  // 14: throwbar.control.v1.DevicesService.RenameDevice:input_type -> throwbar.control.v1.RenameDeviceRequest
-	6,  // 15: throwbar.control.v1.DevicesService.RevokeDevice:input_type -> throwbar.control.v1.RevokeDeviceRequest
-	8,  // 16: throwbar.control.v1.DevicesService.CreatePairingCode:input_type -> throwbar.control.v1.CreatePairingCodeRequest
-	11, // 17: throwbar.control.v1.TokenService.CreateToken:input_type -> throwbar.control.v1.CreateTokenRequest
-	13, // 18: throwbar.control.v1.TokenService.ListTokens:input_type -> throwbar.control.v1.ListTokensRequest
-	15, // 19: throwbar.control.v1.TokenService.RevokeToken:input_type -> throwbar.control.v1.RevokeTokenRequest
-	3,  // 20: throwbar.control.v1.DevicesService.ListDevices:output_type -> throwbar.control.v1.ListDevicesResponse
-	5,  // 21: throwbar.control.v1.DevicesService.RenameDevice:output_type -> throwbar.control.v1.RenameDeviceResponse
-	7,  // 22: throwbar.control.v1.DevicesService.RevokeDevice:output_type -> throwbar.control.v1.RevokeDeviceResponse
-	9,  // 23: throwbar.control.v1.DevicesService.CreatePairingCode:output_type -> throwbar.control.v1.CreatePairingCodeResponse
-	12, // 24: throwbar.control.v1.TokenService.CreateToken:output_type -> throwbar.control.v1.CreateTokenResponse
-	14, // 25: throwbar.control.v1.TokenService.ListTokens:output_type -> throwbar.control.v1.ListTokensResponse
-	16, // 26: throwbar.control.v1.TokenService.RevokeToken:output_type -> throwbar.control.v1.RevokeTokenResponse
-	20, // [20:27] is the sub-list for method output_type
-	13, // [13:20] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	19, // 5: throwbar.control.v1.Device.clock_skew:type_name -> google.protobuf.Duration
+	1,  // 6: throwbar.control.v1.ListDevicesResponse.devices:type_name -> throwbar.control.v1.Device
+	1,  // 7: throwbar.control.v1.RenameDeviceResponse.device:type_name -> throwbar.control.v1.Device
+	17, // 8: throwbar.control.v1.CreatePairingCodeResponse.expires_at:type_name -> google.protobuf.Timestamp
+	20, // 9: throwbar.control.v1.Token.scope:type_name -> throwbar.option.v1.Scope
+	17, // 10: throwbar.control.v1.Token.created_at:type_name -> google.protobuf.Timestamp
+	20, // 11: throwbar.control.v1.CreateTokenRequest.scope:type_name -> throwbar.option.v1.Scope
+	10, // 12: throwbar.control.v1.CreateTokenResponse.token:type_name -> throwbar.control.v1.Token
+	10, // 13: throwbar.control.v1.ListTokensResponse.tokens:type_name -> throwbar.control.v1.Token
+	2,  // 14: throwbar.control.v1.DevicesService.ListDevices:input_type -> throwbar.control.v1.ListDevicesRequest
+	4,  // 15: throwbar.control.v1.DevicesService.RenameDevice:input_type -> throwbar.control.v1.RenameDeviceRequest
+	6,  // 16: throwbar.control.v1.DevicesService.RevokeDevice:input_type -> throwbar.control.v1.RevokeDeviceRequest
+	8,  // 17: throwbar.control.v1.DevicesService.CreatePairingCode:input_type -> throwbar.control.v1.CreatePairingCodeRequest
+	11, // 18: throwbar.control.v1.TokenService.CreateToken:input_type -> throwbar.control.v1.CreateTokenRequest
+	13, // 19: throwbar.control.v1.TokenService.ListTokens:input_type -> throwbar.control.v1.ListTokensRequest
+	15, // 20: throwbar.control.v1.TokenService.RevokeToken:input_type -> throwbar.control.v1.RevokeTokenRequest
+	3,  // 21: throwbar.control.v1.DevicesService.ListDevices:output_type -> throwbar.control.v1.ListDevicesResponse
+	5,  // 22: throwbar.control.v1.DevicesService.RenameDevice:output_type -> throwbar.control.v1.RenameDeviceResponse
+	7,  // 23: throwbar.control.v1.DevicesService.RevokeDevice:output_type -> throwbar.control.v1.RevokeDeviceResponse
+	9,  // 24: throwbar.control.v1.DevicesService.CreatePairingCode:output_type -> throwbar.control.v1.CreatePairingCodeResponse
+	12, // 25: throwbar.control.v1.TokenService.CreateToken:output_type -> throwbar.control.v1.CreateTokenResponse
+	14, // 26: throwbar.control.v1.TokenService.ListTokens:output_type -> throwbar.control.v1.ListTokensResponse
+	16, // 27: throwbar.control.v1.TokenService.RevokeToken:output_type -> throwbar.control.v1.RevokeTokenResponse
+	21, // [21:28] is the sub-list for method output_type
+	14, // [14:21] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_throwbar_control_v1_devices_proto_init() }

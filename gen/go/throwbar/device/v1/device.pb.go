@@ -16,6 +16,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	v1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
@@ -105,6 +106,8 @@ const (
 	EndReason_END_REASON_REVOKED EndReason = 3
 	// The device broke the protocol or did not keep up.
 	EndReason_END_REASON_VIOLATION EndReason = 4
+	// Too many devices connect at once; come back after the given time.
+	EndReason_END_REASON_BUSY EndReason = 5
 )
 
 // Enum value maps for EndReason.
@@ -115,6 +118,7 @@ var (
 		2: "END_REASON_GOING_AWAY",
 		3: "END_REASON_REVOKED",
 		4: "END_REASON_VIOLATION",
+		5: "END_REASON_BUSY",
 	}
 	EndReason_value = map[string]int32{
 		"END_REASON_UNSPECIFIED": 0,
@@ -122,6 +126,7 @@ var (
 		"END_REASON_GOING_AWAY":  2,
 		"END_REASON_REVOKED":     3,
 		"END_REASON_VIOLATION":   4,
+		"END_REASON_BUSY":        5,
 	}
 )
 
@@ -298,11 +303,11 @@ func (x *PairResponse) GetCheckWord() string {
 	return ""
 }
 
-// ConnectRequest carries one device frame.
+// ConnectRequest carries device frames.
 type ConnectRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The frame.
-	Frame         *DeviceFrame `protobuf:"bytes,1,opt,name=frame,proto3" json:"frame,omitempty"`
+	// The frames, in order.
+	Frames        []*DeviceFrame `protobuf:"bytes,1,rep,name=frames,proto3" json:"frames,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -337,18 +342,18 @@ func (*ConnectRequest) Descriptor() ([]byte, []int) {
 	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{2}
 }
 
-func (x *ConnectRequest) GetFrame() *DeviceFrame {
+func (x *ConnectRequest) GetFrames() []*DeviceFrame {
 	if x != nil {
-		return x.Frame
+		return x.Frames
 	}
 	return nil
 }
 
-// ConnectResponse carries one server frame.
+// ConnectResponse carries server frames.
 type ConnectResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The frame.
-	Frame         *ServerFrame `protobuf:"bytes,1,opt,name=frame,proto3" json:"frame,omitempty"`
+	// The frames, in order.
+	Frames        []*ServerFrame `protobuf:"bytes,1,rep,name=frames,proto3" json:"frames,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -383,9 +388,9 @@ func (*ConnectResponse) Descriptor() ([]byte, []int) {
 	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{3}
 }
 
-func (x *ConnectResponse) GetFrame() *ServerFrame {
+func (x *ConnectResponse) GetFrames() []*ServerFrame {
 	if x != nil {
-		return x.Frame
+		return x.Frames
 	}
 	return nil
 }
@@ -436,11 +441,11 @@ func (x *WatchRequest) GetHello() *Hello {
 	return nil
 }
 
-// WatchResponse carries one server frame; the first is a Welcome.
+// WatchResponse carries server frames; the first is a Welcome.
 type WatchResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The frame.
-	Frame         *ServerFrame `protobuf:"bytes,1,opt,name=frame,proto3" json:"frame,omitempty"`
+	// The frames, in order.
+	Frames        []*ServerFrame `protobuf:"bytes,1,rep,name=frames,proto3" json:"frames,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -475,9 +480,9 @@ func (*WatchResponse) Descriptor() ([]byte, []int) {
 	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{5}
 }
 
-func (x *WatchResponse) GetFrame() *ServerFrame {
+func (x *WatchResponse) GetFrames() []*ServerFrame {
 	if x != nil {
-		return x.Frame
+		return x.Frames
 	}
 	return nil
 }
@@ -956,7 +961,9 @@ type Hello struct {
 	// Ids of the commands that it has written down and not finished.
 	RunningCommandIds []string `protobuf:"bytes,8,rep,name=running_command_ids,json=runningCommandIds,proto3" json:"running_command_ids,omitempty"`
 	// Outcomes that the server has not acknowledged yet.
-	Outcomes      []*Outcome `protobuf:"bytes,9,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
+	Outcomes []*Outcome `protobuf:"bytes,9,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
+	// The device's wall clock. Only for showing how far it is off: nothing is decided by it.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=time,proto3" json:"time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1050,6 +1057,13 @@ func (x *Hello) GetRunningCommandIds() []string {
 func (x *Hello) GetOutcomes() []*Outcome {
 	if x != nil {
 		return x.Outcomes
+	}
+	return nil
+}
+
+func (x *Hello) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
 	}
 	return nil
 }
@@ -1895,7 +1909,7 @@ var File_throwbar_device_v1_device_proto protoreflect.FileDescriptor
 
 const file_throwbar_device_v1_device_proto_rawDesc = "" +
 	"\n" +
-	"\x1fthrowbar/device/v1/device.proto\x12\x12throwbar.device.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a!throwbar/command/v1/command.proto\x1a\x1fthrowbar/command/v1/state.proto\x1a\x1fthrowbar/option/v1/option.proto\"\xce\x01\n" +
+	"\x1fthrowbar/device/v1/device.proto\x12\x12throwbar.device.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!throwbar/command/v1/command.proto\x1a\x1fthrowbar/command/v1/state.proto\x1a\x1fthrowbar/option/v1/option.proto\"\xce\x01\n" +
 	"\vPairRequest\x12!\n" +
 	"\x04code\x18\x01 \x01(\tB\r\xbaH\x06r\x04\x10\x01\x18@\xc8\xf3\x18\x01R\x04code\x12\x1d\n" +
 	"\x04name\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04name\x128\n" +
@@ -1907,15 +1921,15 @@ const file_throwbar_device_v1_device_proto_rawDesc = "" +
 	"\tdevice_id\x18\x01 \x01(\tB\x04\xd0\xf3\x18\x05R\bdeviceId\x12\x1a\n" +
 	"\x05token\x18\x02 \x01(\tB\x04\xc8\xf3\x18\x01R\x05token\x12\x1d\n" +
 	"\n" +
-	"check_word\x18\x03 \x01(\tR\tcheckWord\"O\n" +
-	"\x0eConnectRequest\x12=\n" +
-	"\x05frame\x18\x01 \x01(\v2\x1f.throwbar.device.v1.DeviceFrameB\x06\xbaH\x03\xc8\x01\x01R\x05frame\"H\n" +
-	"\x0fConnectResponse\x125\n" +
-	"\x05frame\x18\x01 \x01(\v2\x1f.throwbar.device.v1.ServerFrameR\x05frame\"G\n" +
+	"check_word\x18\x03 \x01(\tR\tcheckWord\"V\n" +
+	"\x0eConnectRequest\x12D\n" +
+	"\x06frames\x18\x01 \x03(\v2\x1f.throwbar.device.v1.DeviceFrameB\v\xbaH\b\x92\x01\x05\b\x01\x10\x80\x02R\x06frames\"J\n" +
+	"\x0fConnectResponse\x127\n" +
+	"\x06frames\x18\x01 \x03(\v2\x1f.throwbar.device.v1.ServerFrameR\x06frames\"G\n" +
 	"\fWatchRequest\x127\n" +
-	"\x05hello\x18\x01 \x01(\v2\x19.throwbar.device.v1.HelloB\x06\xbaH\x03\xc8\x01\x01R\x05hello\"F\n" +
-	"\rWatchResponse\x125\n" +
-	"\x05frame\x18\x01 \x01(\v2\x1f.throwbar.device.v1.ServerFrameR\x05frame\"\x9e\x01\n" +
+	"\x05hello\x18\x01 \x01(\v2\x19.throwbar.device.v1.HelloB\x06\xbaH\x03\xc8\x01\x01R\x05hello\"H\n" +
+	"\rWatchResponse\x127\n" +
+	"\x06frames\x18\x01 \x03(\v2\x1f.throwbar.device.v1.ServerFrameR\x06frames\"\x9e\x01\n" +
 	"\rReportRequest\x12\"\n" +
 	"\alink_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06linkId\x12#\n" +
 	"\bsequence\x18\x02 \x01(\x04B\a\xbaH\x042\x02(\x01R\bsequence\x12D\n" +
@@ -1939,7 +1953,7 @@ const file_throwbar_device_v1_device_proto_rawDesc = "" +
 	"\areceipt\x18\x05 \x01(\v2\".throwbar.device.v1.OutcomeReceiptH\x00R\areceipt\x124\n" +
 	"\x06resync\x18\x06 \x01(\v2\x1a.throwbar.device.v1.ResyncH\x00R\x06resync\x12/\n" +
 	"\x03end\x18\a \x01(\v2\x1b.throwbar.device.v1.LinkEndH\x00R\x03endB\x06\n" +
-	"\x04kind\"\xac\x03\n" +
+	"\x04kind\"\xdc\x03\n" +
 	"\x05Hello\x12*\n" +
 	"\tdevice_id\x18\x01 \x01(\tB\r\xbaH\x06r\x04\x10\x01\x18 \xd0\xf3\x18\x05R\bdeviceId\x12!\n" +
 	"\aversion\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\aversion\x12\x1e\n" +
@@ -1950,7 +1964,9 @@ const file_throwbar_device_v1_device_proto_rawDesc = "" +
 	"\aactions\x18\a \x03(\tB\x10\xbaH\r\x92\x01\n" +
 	"\x10\xe8\a\"\x05r\x03\x18\x80\x01R\aactions\x129\n" +
 	"\x13running_command_ids\x18\b \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x90NR\x11runningCommandIds\x12B\n" +
-	"\boutcomes\x18\t \x03(\v2\x1b.throwbar.device.v1.OutcomeB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\boutcomes\"\xf8\x01\n" +
+	"\boutcomes\x18\t \x03(\v2\x1b.throwbar.device.v1.OutcomeB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\boutcomes\x12.\n" +
+	"\x04time\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xf8\x01\n" +
 	"\aWelcome\x12\x17\n" +
 	"\alink_id\x18\x01 \x01(\tR\x06linkId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x127\n" +
@@ -2012,13 +2028,14 @@ const file_throwbar_device_v1_device_proto_rawDesc = "" +
 	"\fKIND_BROWSER\x10\x01\x12\x10\n" +
 	"\fKIND_DESKTOP\x10\x02\x12\x0f\n" +
 	"\vKIND_SERVER\x10\x03\x12\x11\n" +
-	"\rKIND_TERMINAL\x10\x04*\x8d\x01\n" +
+	"\rKIND_TERMINAL\x10\x04*\xa2\x01\n" +
 	"\tEndReason\x12\x1a\n" +
 	"\x16END_REASON_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13END_REASON_REPLACED\x10\x01\x12\x19\n" +
 	"\x15END_REASON_GOING_AWAY\x10\x02\x12\x16\n" +
 	"\x12END_REASON_REVOKED\x10\x03\x12\x18\n" +
-	"\x14END_REASON_VIOLATION\x10\x042\xf3\x02\n" +
+	"\x14END_REASON_VIOLATION\x10\x04\x12\x13\n" +
+	"\x0fEND_REASON_BUSY\x10\x052\xf3\x02\n" +
 	"\rDeviceService\x12Q\n" +
 	"\x04Pair\x12\x1f.throwbar.device.v1.PairRequest\x1a .throwbar.device.v1.PairResponse\"\x06\xca\xf3\x18\x02\b\x01\x12^\n" +
 	"\aConnect\x12\".throwbar.device.v1.ConnectRequest\x1a#.throwbar.device.v1.ConnectResponse\"\x06\xca\xf3\x18\x02\b\x05(\x010\x01\x12V\n" +
@@ -2040,47 +2057,48 @@ func file_throwbar_device_v1_device_proto_rawDescGZIP() []byte {
 var file_throwbar_device_v1_device_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_throwbar_device_v1_device_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_throwbar_device_v1_device_proto_goTypes = []any{
-	(Kind)(0),                   // 0: throwbar.device.v1.Kind
-	(EndReason)(0),              // 1: throwbar.device.v1.EndReason
-	(*PairRequest)(nil),         // 2: throwbar.device.v1.PairRequest
-	(*PairResponse)(nil),        // 3: throwbar.device.v1.PairResponse
-	(*ConnectRequest)(nil),      // 4: throwbar.device.v1.ConnectRequest
-	(*ConnectResponse)(nil),     // 5: throwbar.device.v1.ConnectResponse
-	(*WatchRequest)(nil),        // 6: throwbar.device.v1.WatchRequest
-	(*WatchResponse)(nil),       // 7: throwbar.device.v1.WatchResponse
-	(*ReportRequest)(nil),       // 8: throwbar.device.v1.ReportRequest
-	(*ReportResponse)(nil),      // 9: throwbar.device.v1.ReportResponse
-	(*DeviceFrame)(nil),         // 10: throwbar.device.v1.DeviceFrame
-	(*ServerFrame)(nil),         // 11: throwbar.device.v1.ServerFrame
-	(*Hello)(nil),               // 12: throwbar.device.v1.Hello
-	(*Welcome)(nil),             // 13: throwbar.device.v1.Welcome
-	(*DeviceHeartbeat)(nil),     // 14: throwbar.device.v1.DeviceHeartbeat
-	(*ServerHeartbeat)(nil),     // 15: throwbar.device.v1.ServerHeartbeat
-	(*Acknowledgement)(nil),     // 16: throwbar.device.v1.Acknowledgement
-	(*Outcome)(nil),             // 17: throwbar.device.v1.Outcome
-	(*Snapshot)(nil),            // 18: throwbar.device.v1.Snapshot
-	(*Delta)(nil),               // 19: throwbar.device.v1.Delta
-	(*Goodbye)(nil),             // 20: throwbar.device.v1.Goodbye
-	(*CommandRequest)(nil),      // 21: throwbar.device.v1.CommandRequest
-	(*CancelRequest)(nil),       // 22: throwbar.device.v1.CancelRequest
-	(*OutcomeReceipt)(nil),      // 23: throwbar.device.v1.OutcomeReceipt
-	(*Resync)(nil),              // 24: throwbar.device.v1.Resync
-	(*LinkEnd)(nil),             // 25: throwbar.device.v1.LinkEnd
-	(*durationpb.Duration)(nil), // 26: google.protobuf.Duration
-	(*v1.Result)(nil),           // 27: throwbar.command.v1.Result
-	(*v1.CommandError)(nil),     // 28: throwbar.command.v1.CommandError
-	(*v1.Window)(nil),           // 29: throwbar.command.v1.Window
-	(*v1.TabGroup)(nil),         // 30: throwbar.command.v1.TabGroup
-	(*v1.Tab)(nil),              // 31: throwbar.command.v1.Tab
-	(*v1.Action)(nil),           // 32: throwbar.command.v1.Action
-	(*v1.SavedTab)(nil),         // 33: throwbar.command.v1.SavedTab
+	(Kind)(0),                     // 0: throwbar.device.v1.Kind
+	(EndReason)(0),                // 1: throwbar.device.v1.EndReason
+	(*PairRequest)(nil),           // 2: throwbar.device.v1.PairRequest
+	(*PairResponse)(nil),          // 3: throwbar.device.v1.PairResponse
+	(*ConnectRequest)(nil),        // 4: throwbar.device.v1.ConnectRequest
+	(*ConnectResponse)(nil),       // 5: throwbar.device.v1.ConnectResponse
+	(*WatchRequest)(nil),          // 6: throwbar.device.v1.WatchRequest
+	(*WatchResponse)(nil),         // 7: throwbar.device.v1.WatchResponse
+	(*ReportRequest)(nil),         // 8: throwbar.device.v1.ReportRequest
+	(*ReportResponse)(nil),        // 9: throwbar.device.v1.ReportResponse
+	(*DeviceFrame)(nil),           // 10: throwbar.device.v1.DeviceFrame
+	(*ServerFrame)(nil),           // 11: throwbar.device.v1.ServerFrame
+	(*Hello)(nil),                 // 12: throwbar.device.v1.Hello
+	(*Welcome)(nil),               // 13: throwbar.device.v1.Welcome
+	(*DeviceHeartbeat)(nil),       // 14: throwbar.device.v1.DeviceHeartbeat
+	(*ServerHeartbeat)(nil),       // 15: throwbar.device.v1.ServerHeartbeat
+	(*Acknowledgement)(nil),       // 16: throwbar.device.v1.Acknowledgement
+	(*Outcome)(nil),               // 17: throwbar.device.v1.Outcome
+	(*Snapshot)(nil),              // 18: throwbar.device.v1.Snapshot
+	(*Delta)(nil),                 // 19: throwbar.device.v1.Delta
+	(*Goodbye)(nil),               // 20: throwbar.device.v1.Goodbye
+	(*CommandRequest)(nil),        // 21: throwbar.device.v1.CommandRequest
+	(*CancelRequest)(nil),         // 22: throwbar.device.v1.CancelRequest
+	(*OutcomeReceipt)(nil),        // 23: throwbar.device.v1.OutcomeReceipt
+	(*Resync)(nil),                // 24: throwbar.device.v1.Resync
+	(*LinkEnd)(nil),               // 25: throwbar.device.v1.LinkEnd
+	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
+	(*v1.Result)(nil),             // 28: throwbar.command.v1.Result
+	(*v1.CommandError)(nil),       // 29: throwbar.command.v1.CommandError
+	(*v1.Window)(nil),             // 30: throwbar.command.v1.Window
+	(*v1.TabGroup)(nil),           // 31: throwbar.command.v1.TabGroup
+	(*v1.Tab)(nil),                // 32: throwbar.command.v1.Tab
+	(*v1.Action)(nil),             // 33: throwbar.command.v1.Action
+	(*v1.SavedTab)(nil),           // 34: throwbar.command.v1.SavedTab
 }
 var file_throwbar_device_v1_device_proto_depIdxs = []int32{
 	0,  // 0: throwbar.device.v1.PairRequest.kind:type_name -> throwbar.device.v1.Kind
-	10, // 1: throwbar.device.v1.ConnectRequest.frame:type_name -> throwbar.device.v1.DeviceFrame
-	11, // 2: throwbar.device.v1.ConnectResponse.frame:type_name -> throwbar.device.v1.ServerFrame
+	10, // 1: throwbar.device.v1.ConnectRequest.frames:type_name -> throwbar.device.v1.DeviceFrame
+	11, // 2: throwbar.device.v1.ConnectResponse.frames:type_name -> throwbar.device.v1.ServerFrame
 	12, // 3: throwbar.device.v1.WatchRequest.hello:type_name -> throwbar.device.v1.Hello
-	11, // 4: throwbar.device.v1.WatchResponse.frame:type_name -> throwbar.device.v1.ServerFrame
+	11, // 4: throwbar.device.v1.WatchResponse.frames:type_name -> throwbar.device.v1.ServerFrame
 	10, // 5: throwbar.device.v1.ReportRequest.frames:type_name -> throwbar.device.v1.DeviceFrame
 	12, // 6: throwbar.device.v1.DeviceFrame.hello:type_name -> throwbar.device.v1.Hello
 	14, // 7: throwbar.device.v1.DeviceFrame.heartbeat:type_name -> throwbar.device.v1.DeviceHeartbeat
@@ -2097,34 +2115,35 @@ var file_throwbar_device_v1_device_proto_depIdxs = []int32{
 	24, // 18: throwbar.device.v1.ServerFrame.resync:type_name -> throwbar.device.v1.Resync
 	25, // 19: throwbar.device.v1.ServerFrame.end:type_name -> throwbar.device.v1.LinkEnd
 	17, // 20: throwbar.device.v1.Hello.outcomes:type_name -> throwbar.device.v1.Outcome
-	26, // 21: throwbar.device.v1.Welcome.heartbeat:type_name -> google.protobuf.Duration
-	26, // 22: throwbar.device.v1.Welcome.lease:type_name -> google.protobuf.Duration
-	27, // 23: throwbar.device.v1.Outcome.result:type_name -> throwbar.command.v1.Result
-	28, // 24: throwbar.device.v1.Outcome.error:type_name -> throwbar.command.v1.CommandError
-	29, // 25: throwbar.device.v1.Snapshot.windows:type_name -> throwbar.command.v1.Window
-	30, // 26: throwbar.device.v1.Snapshot.groups:type_name -> throwbar.command.v1.TabGroup
-	31, // 27: throwbar.device.v1.Snapshot.tabs:type_name -> throwbar.command.v1.Tab
-	29, // 28: throwbar.device.v1.Delta.windows:type_name -> throwbar.command.v1.Window
-	30, // 29: throwbar.device.v1.Delta.groups:type_name -> throwbar.command.v1.TabGroup
-	31, // 30: throwbar.device.v1.Delta.tabs:type_name -> throwbar.command.v1.Tab
-	32, // 31: throwbar.device.v1.CommandRequest.action:type_name -> throwbar.command.v1.Action
-	26, // 32: throwbar.device.v1.CommandRequest.time_left:type_name -> google.protobuf.Duration
-	33, // 33: throwbar.device.v1.CommandRequest.saved:type_name -> throwbar.command.v1.SavedTab
-	1,  // 34: throwbar.device.v1.LinkEnd.reason:type_name -> throwbar.device.v1.EndReason
-	26, // 35: throwbar.device.v1.LinkEnd.retry_after:type_name -> google.protobuf.Duration
-	2,  // 36: throwbar.device.v1.DeviceService.Pair:input_type -> throwbar.device.v1.PairRequest
-	4,  // 37: throwbar.device.v1.DeviceService.Connect:input_type -> throwbar.device.v1.ConnectRequest
-	6,  // 38: throwbar.device.v1.DeviceService.Watch:input_type -> throwbar.device.v1.WatchRequest
-	8,  // 39: throwbar.device.v1.DeviceService.Report:input_type -> throwbar.device.v1.ReportRequest
-	3,  // 40: throwbar.device.v1.DeviceService.Pair:output_type -> throwbar.device.v1.PairResponse
-	5,  // 41: throwbar.device.v1.DeviceService.Connect:output_type -> throwbar.device.v1.ConnectResponse
-	7,  // 42: throwbar.device.v1.DeviceService.Watch:output_type -> throwbar.device.v1.WatchResponse
-	9,  // 43: throwbar.device.v1.DeviceService.Report:output_type -> throwbar.device.v1.ReportResponse
-	40, // [40:44] is the sub-list for method output_type
-	36, // [36:40] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	26, // 21: throwbar.device.v1.Hello.time:type_name -> google.protobuf.Timestamp
+	27, // 22: throwbar.device.v1.Welcome.heartbeat:type_name -> google.protobuf.Duration
+	27, // 23: throwbar.device.v1.Welcome.lease:type_name -> google.protobuf.Duration
+	28, // 24: throwbar.device.v1.Outcome.result:type_name -> throwbar.command.v1.Result
+	29, // 25: throwbar.device.v1.Outcome.error:type_name -> throwbar.command.v1.CommandError
+	30, // 26: throwbar.device.v1.Snapshot.windows:type_name -> throwbar.command.v1.Window
+	31, // 27: throwbar.device.v1.Snapshot.groups:type_name -> throwbar.command.v1.TabGroup
+	32, // 28: throwbar.device.v1.Snapshot.tabs:type_name -> throwbar.command.v1.Tab
+	30, // 29: throwbar.device.v1.Delta.windows:type_name -> throwbar.command.v1.Window
+	31, // 30: throwbar.device.v1.Delta.groups:type_name -> throwbar.command.v1.TabGroup
+	32, // 31: throwbar.device.v1.Delta.tabs:type_name -> throwbar.command.v1.Tab
+	33, // 32: throwbar.device.v1.CommandRequest.action:type_name -> throwbar.command.v1.Action
+	27, // 33: throwbar.device.v1.CommandRequest.time_left:type_name -> google.protobuf.Duration
+	34, // 34: throwbar.device.v1.CommandRequest.saved:type_name -> throwbar.command.v1.SavedTab
+	1,  // 35: throwbar.device.v1.LinkEnd.reason:type_name -> throwbar.device.v1.EndReason
+	27, // 36: throwbar.device.v1.LinkEnd.retry_after:type_name -> google.protobuf.Duration
+	2,  // 37: throwbar.device.v1.DeviceService.Pair:input_type -> throwbar.device.v1.PairRequest
+	4,  // 38: throwbar.device.v1.DeviceService.Connect:input_type -> throwbar.device.v1.ConnectRequest
+	6,  // 39: throwbar.device.v1.DeviceService.Watch:input_type -> throwbar.device.v1.WatchRequest
+	8,  // 40: throwbar.device.v1.DeviceService.Report:input_type -> throwbar.device.v1.ReportRequest
+	3,  // 41: throwbar.device.v1.DeviceService.Pair:output_type -> throwbar.device.v1.PairResponse
+	5,  // 42: throwbar.device.v1.DeviceService.Connect:output_type -> throwbar.device.v1.ConnectResponse
+	7,  // 43: throwbar.device.v1.DeviceService.Watch:output_type -> throwbar.device.v1.WatchResponse
+	9,  // 44: throwbar.device.v1.DeviceService.Report:output_type -> throwbar.device.v1.ReportResponse
+	41, // [41:45] is the sub-list for method output_type
+	37, // [37:41] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_throwbar_device_v1_device_proto_init() }

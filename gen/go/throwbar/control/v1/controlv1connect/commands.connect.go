@@ -32,6 +32,11 @@ const (
 	CommandServiceDispatchProcedure = "/throwbar.control.v1.CommandService/Dispatch"
 	// CommandServiceSubmitProcedure is the procedure name of the CommandService's Submit RPC.
 	CommandServiceSubmitProcedure = "/throwbar.control.v1.CommandService/Submit"
+	// CommandServiceDispatchStreamProcedure is the procedure name of the CommandService's
+	// DispatchStream RPC.
+	CommandServiceDispatchStreamProcedure = "/throwbar.control.v1.CommandService/DispatchStream"
+	// CommandServiceUndoProcedure is the procedure name of the CommandService's Undo RPC.
+	CommandServiceUndoProcedure = "/throwbar.control.v1.CommandService/Undo"
 	// CommandServiceGetCommandProcedure is the procedure name of the CommandService's GetCommand RPC.
 	CommandServiceGetCommandProcedure = "/throwbar.control.v1.CommandService/GetCommand"
 	// CommandServiceListCommandsProcedure is the procedure name of the CommandService's ListCommands
@@ -60,6 +65,20 @@ var (
 			StreamType: connect.StreamTypeUnary,
 			Schema:     v1.File_throwbar_control_v1_commands_proto.Services().ByName("CommandService").Methods().ByName("Submit"),
 			Procedure:  CommandServiceSubmitProcedure,
+		}
+	})
+	commandServiceDispatchStreamSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeBidi,
+			Schema:     v1.File_throwbar_control_v1_commands_proto.Services().ByName("CommandService").Methods().ByName("DispatchStream"),
+			Procedure:  CommandServiceDispatchStreamProcedure,
+		}
+	})
+	commandServiceUndoSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_throwbar_control_v1_commands_proto.Services().ByName("CommandService").Methods().ByName("Undo"),
+			Procedure:  CommandServiceUndoProcedure,
 		}
 	})
 	commandServiceGetCommandSpec = sync.OnceValue(func() connect.Spec {
@@ -101,6 +120,11 @@ type CommandServiceClient interface {
 	Dispatch(context.Context, *v1.DispatchRequest) (*v1.DispatchResponse, error)
 	// Send a command and return at once.
 	Submit(context.Context, *v1.SubmitRequest) (*v1.SubmitResponse, error)
+	// Send many commands on one stream, each answered under its number when it has ended, in whatever order they end.
+	// What is under way when the stream ends is treated like a Dispatch whose caller goes away.
+	DispatchStream(context.Context) (CommandServiceDispatchStreamClientStream, error)
+	// Bring back what a command took away: the tabs that it closed are opened again where they were.
+	Undo(context.Context, *v1.UndoRequest) (*v1.UndoResponse, error)
 	// Get one command.
 	GetCommand(context.Context, *v1.GetCommandRequest) (*v1.GetCommandResponse, error)
 	// List commands, newest first.
@@ -115,6 +139,43 @@ type CommandServiceClient interface {
 // Multiple service clients may share a single connect.Client.
 func NewCommandServiceClient(client *connect.Client) CommandServiceClient {
 	return &commandServiceClient{client: client}
+}
+
+// CommandServiceDispatchStreamClientStream is the client stream for the CommandService's
+// DispatchStream RPC.
+type CommandServiceDispatchStreamClientStream struct {
+	stream connect.ClientStream
+}
+
+// SendHeaders opens the stream and flushes the request headers without a message. The first Send or
+// Receive does this implicitly.
+func (s CommandServiceDispatchStreamClientStream) SendHeaders() error {
+	return s.stream.SendHeaders()
+}
+
+// Send sends a request message to the server.
+func (s CommandServiceDispatchStreamClientStream) Send(req *v1.DispatchStreamRequest) error {
+	return s.stream.Send(req)
+}
+
+// CloseSend closes the request side of the stream.
+func (s CommandServiceDispatchStreamClientStream) CloseSend() error {
+	return s.stream.CloseSend()
+}
+
+// Receive returns the next response message from the server.
+func (s CommandServiceDispatchStreamClientStream) Receive() (*v1.DispatchStreamResponse, error) {
+	var res v1.DispatchStreamResponse
+	if err := s.stream.Receive(&res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+// Close releases the stream's resources. It is idempotent and is typically deferred to clean up a
+// stream abandoned before io.EOF.
+func (s CommandServiceDispatchStreamClientStream) Close() error {
+	return s.stream.Close()
 }
 
 // CommandServiceWatchEventsClientStream is the client stream for the CommandService's WatchEvents
@@ -144,6 +205,11 @@ type CommandServiceHandler interface {
 	Dispatch(context.Context, *v1.DispatchRequest) (*v1.DispatchResponse, error)
 	// Send a command and return at once.
 	Submit(context.Context, *v1.SubmitRequest) (*v1.SubmitResponse, error)
+	// Send many commands on one stream, each answered under its number when it has ended, in whatever order they end.
+	// What is under way when the stream ends is treated like a Dispatch whose caller goes away.
+	DispatchStream(context.Context, CommandServiceDispatchStreamServerStream) error
+	// Bring back what a command took away: the tabs that it closed are opened again where they were.
+	Undo(context.Context, *v1.UndoRequest) (*v1.UndoResponse, error)
 	// Get one command.
 	GetCommand(context.Context, *v1.GetCommandRequest) (*v1.GetCommandResponse, error)
 	// List commands, newest first.
@@ -161,11 +227,38 @@ func RegisterCommandServiceHandler(server *connect.Server, svc CommandServiceHan
 	server.Register(
 		connect.Method{Spec: commandServiceDispatchSpec(), Handler: adapter.dispatch},
 		connect.Method{Spec: commandServiceSubmitSpec(), Handler: adapter.submit},
+		connect.Method{Spec: commandServiceDispatchStreamSpec(), Handler: adapter.dispatchStream},
+		connect.Method{Spec: commandServiceUndoSpec(), Handler: adapter.undo},
 		connect.Method{Spec: commandServiceGetCommandSpec(), Handler: adapter.getCommand},
 		connect.Method{Spec: commandServiceListCommandsSpec(), Handler: adapter.listCommands},
 		connect.Method{Spec: commandServiceWatchEventsSpec(), Handler: adapter.watchEvents},
 		connect.Method{Spec: commandServiceCancelCommandSpec(), Handler: adapter.cancelCommand},
 	)
+}
+
+// CommandServiceDispatchStreamServerStream is the server stream for the CommandService's
+// DispatchStream RPC.
+type CommandServiceDispatchStreamServerStream struct {
+	stream connect.ServerStream
+}
+
+// Receive returns the next request message from the client.
+func (s CommandServiceDispatchStreamServerStream) Receive() (*v1.DispatchStreamRequest, error) {
+	var req v1.DispatchStreamRequest
+	if err := s.stream.Receive(&req); err != nil {
+		return nil, err
+	}
+	return &req, nil
+}
+
+// SendHeaders flushes the response headers without a message. The first Send does this implicitly.
+func (s CommandServiceDispatchStreamServerStream) SendHeaders() error {
+	return s.stream.SendHeaders()
+}
+
+// Send sends a response message to the client.
+func (s CommandServiceDispatchStreamServerStream) Send(res *v1.DispatchStreamResponse) error {
+	return s.stream.Send(res)
 }
 
 // CommandServiceWatchEventsServerStream is the server stream for the CommandService's WatchEvents
@@ -193,6 +286,14 @@ func (UnimplementedCommandServiceHandler) Dispatch(context.Context, *v1.Dispatch
 
 func (UnimplementedCommandServiceHandler) Submit(context.Context, *v1.SubmitRequest) (*v1.SubmitResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.control.v1.CommandService.Submit is not implemented")
+}
+
+func (UnimplementedCommandServiceHandler) DispatchStream(context.Context, CommandServiceDispatchStreamServerStream) error {
+	return connect.NewError(connect.CodeUnimplemented, "throwbar.control.v1.CommandService.DispatchStream is not implemented")
+}
+
+func (UnimplementedCommandServiceHandler) Undo(context.Context, *v1.UndoRequest) (*v1.UndoResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.control.v1.CommandService.Undo is not implemented")
 }
 
 func (UnimplementedCommandServiceHandler) GetCommand(context.Context, *v1.GetCommandRequest) (*v1.GetCommandResponse, error) {
@@ -226,6 +327,22 @@ func (c *commandServiceClient) Dispatch(ctx context.Context, req *v1.DispatchReq
 func (c *commandServiceClient) Submit(ctx context.Context, req *v1.SubmitRequest) (*v1.SubmitResponse, error) {
 	var res v1.SubmitResponse
 	if err := c.client.CallUnary(ctx, commandServiceSubmitSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *commandServiceClient) DispatchStream(ctx context.Context) (CommandServiceDispatchStreamClientStream, error) {
+	stream, err := c.client.CallClientStream(ctx, commandServiceDispatchStreamSpec())
+	if err != nil {
+		return CommandServiceDispatchStreamClientStream{}, err
+	}
+	return CommandServiceDispatchStreamClientStream{stream: stream}, nil
+}
+
+func (c *commandServiceClient) Undo(ctx context.Context, req *v1.UndoRequest) (*v1.UndoResponse, error) {
+	var res v1.UndoResponse
+	if err := c.client.CallUnary(ctx, commandServiceUndoSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -283,6 +400,22 @@ func (h commandServiceHandler) submit(ctx context.Context, _ connect.Spec, strea
 		return err
 	}
 	res, err := h.svc.Submit(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h commandServiceHandler) dispatchStream(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	return h.svc.DispatchStream(ctx, CommandServiceDispatchStreamServerStream{stream: stream})
+}
+
+func (h commandServiceHandler) undo(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.UndoRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.Undo(ctx, &req)
 	if err != nil {
 		return err
 	}
