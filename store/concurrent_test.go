@@ -16,7 +16,7 @@ import (
 func TestWritersReadersBackups(t *testing.T) {
 	t.Parallel()
 	const writers, readers, ops, backups = 4, 4, 100, 3
-	s := running(t, Config{})
+	s := running(t, onSQLite(), Config{})
 	var group sync.WaitGroup
 	for w := range writers {
 		group.Go(func() {
@@ -56,7 +56,7 @@ func TestWritersReadersBackups(t *testing.T) {
 	group.Wait()
 	assertSound(t, s)
 	for n := range backups {
-		assertSound(t, opened(t, Config{Dir: filepath.Join(dir, fmt.Sprint(n))}))
+		assertSound(t, opened(t, onSQLite(), Config{Dir: filepath.Join(dir, fmt.Sprint(n))}))
 	}
 }
 

@@ -54,7 +54,7 @@ func TestPortable(t *testing.T) {
 // TestPlans looks how SQLite answers each statement: by an index, and without sorting.
 func TestPlans(t *testing.T) {
 	t.Parallel()
-	pool := migrated(t)
+	pool := migrated(t, onSQLite())
 	parameter := regexp.MustCompile(`@\w+`)
 	step := regexp.MustCompile(`^(SCAN|USE TEMP B-TREE)`)
 	// The log is read from one of its ends, row by row up to a limit.
