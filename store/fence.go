@@ -60,7 +60,7 @@ func (s *postgresSession) reconnect(ctx context.Context) (committed bool, err er
 	defer cancel()
 	conn, err := s.engine.pool.Conn(ctx)
 	if err != nil {
-		return false, err
+		return false, &connecting{err}
 	}
 	s.conn = conn
 	defer func() {

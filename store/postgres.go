@@ -148,6 +148,18 @@ func hostname() string {
 	return name
 }
 
+// connecting is an error of connecting in one line: of what was tried, by TLS and without, the last.
+type connecting struct{ cause error }
+
+// Error is the last line.
+func (e *connecting) Error() string {
+	text := e.cause.Error()
+	return strings.TrimSpace(text[strings.LastIndex(text, "\n")+1:])
+}
+
+// Unwrap gives the whole.
+func (e *connecting) Unwrap() error { return e.cause }
+
 // locked says who has the database, and whether that is an old session of this very store.
 func (e *postgresEngine) locked(application string) (err *LockedError, own bool) {
 	err = &LockedError{Name: e.name()}

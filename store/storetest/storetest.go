@@ -87,7 +87,7 @@ func (c *Cluster) Stop() {
 func Exec(t testing.TB, databaseURL, statement string, args ...any) {
 	t.Helper()
 	pool := Open(t, databaseURL)
-	if _, err := pool.ExecContext(t.Context(), statement, args...); err != nil {
+	if _, err := pool.ExecContext(context.WithoutCancel(t.Context()), statement, args...); err != nil {
 		t.Fatal(err)
 	}
 }
