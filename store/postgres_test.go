@@ -39,7 +39,7 @@ func TestSameSchema(t *testing.T) {
 		}
 		for _, table := range tables {
 			for _, c := range table.columns {
-				schemas[n] = append(schemas[n], fmt.Sprintf("%s.%s %s nullable=%v", table.name, c.name, c.kind, c.nullable))
+				schemas[n] = append(schemas[n], fmt.Sprintf("%s.%s %s nullable=%v", table.name, c.Name, c.Kind, c.nullable))
 			}
 			schemas[n] = append(schemas[n], fmt.Sprintf("%s key %v", table.name, table.key))
 			if len(table.key) == 0 {

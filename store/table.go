@@ -9,16 +9,7 @@ import (
 	"strings"
 
 	"throwbar.dev/throwbar/store/db"
-)
-
-// kind is the type of a column; both engines have these and no others.
-type kind string
-
-const (
-	kindText    kind = "text"
-	kindBigint  kind = "bigint"
-	kindBoolean kind = "boolean"
-	kindBytea   kind = "bytea"
+	"throwbar.dev/throwbar/store/dump"
 )
 
 // table is one of the owners' tables.
@@ -29,8 +20,7 @@ type table struct {
 }
 
 type column struct {
-	name     string
-	kind     kind
+	dump.Column
 	nullable bool
 }
 
@@ -59,11 +49,11 @@ func readTables(ctx context.Context, q db.DBTX, columns, references string) ([]t
 		var name string
 		var c column
 		var place int
-		if err := rows.Scan(&name, &c.name, &c.kind, &c.nullable, &place); err != nil || !owned(name) {
+		if err := rows.Scan(&name, &c.Name, &c.Kind, &c.nullable, &place); err != nil || !owned(name) {
 			return err
 		}
-		if !slices.Contains([]kind{kindText, kindBigint, kindBoolean, kindBytea}, c.kind) {
-			return fmt.Errorf("column %s.%s has the type %s", name, c.name, c.kind)
+		if !c.Kind.Known() {
+			return fmt.Errorf("column %s.%s has the type %s", name, c.Name, c.Kind)
 		}
 		if len(all) == 0 || all[len(all)-1].name != name {
 			all = append(all, table{name: name})
@@ -72,7 +62,7 @@ func readTables(ctx context.Context, q db.DBTX, columns, references string) ([]t
 		t := &all[len(all)-1]
 		t.columns = append(t.columns, c)
 		if place > 0 {
-			keys[name][place] = c.name
+			keys[name][place] = c.Name
 		}
 		return nil
 	})
