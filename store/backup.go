@@ -100,13 +100,22 @@ func copyFile(ctx context.Context, source, mode, path string, check func(part st
 	if err := check(part.Name()); err != nil {
 		return fmt.Errorf("verify: %w", err)
 	}
-	if err := os.Link(part.Name(), path); err != nil { // unlike a rename it never replaces a file that came meanwhile
-		return err
-	}
-	if err := os.Remove(part.Name()); err != nil {
+	if err := moveNew(part.Name(), path); err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(path))
+}
+
+// moveNew renames a file, and replaces none that came meanwhile where the file system has links.
+func moveNew(from, to string) error {
+	err := os.Link(from, to)
+	if errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err != nil {
+		return os.Rename(from, to)
+	}
+	return os.Remove(from)
 }
 
 // vacuumInto has a connection of its own, so that a long backup takes none from the readers.
