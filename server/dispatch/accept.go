@@ -40,10 +40,10 @@ type part struct {
 	action *commandv1.Action
 	args   protoreflect.Message
 	refs   []catalog.Ref
-	tabs   []string // composite ids that it would act on
+	tabs   []string              // composite ids that it would act on
 	saved  []*commandv1.SavedTab // that it would bring back
-	err    error    // why it is not accepted
-	live   *live    // set once it is accepted
+	err    error                 // why it is not accepted
+	live   *live                 // set once it is accepted
 }
 
 func (p *part) refusal() *controlv1.DeviceOutcome {

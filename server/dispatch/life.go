@@ -58,6 +58,20 @@ func (d *Dispatcher) step(l *live, to State) {
 	}
 	if !d.noting {
 		d.noting = true
+		time.AfterFunc(stepsAfter, d.noteSteps)
+	}
+}
+
+// stepsAfter is how long a step may wait to be written with others, or with the end of its command: most commands end
+// within it, and their row is written twice and not four times. A step that is lost with the process does no harm: what
+// has not ended counts as sent after a restart.
+const stepsAfter = 50 * time.Millisecond
+
+func (d *Dispatcher) noteSteps() {
+	d.mu.Lock()
+	closed := d.closed
+	d.mu.Unlock()
+	if !closed {
 		d.Ledger.Advance(d.takeSteps)
 	}
 }

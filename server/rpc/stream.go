@@ -43,7 +43,7 @@ func (h *commandHandler) DispatchStream(ctx context.Context, stream controlv1con
 	defer cancel(nil)
 	s := &orders{
 		unblock: func() { endWrite(ctx) },
-		token: token, dispatcher: h.cfg.Dispatcher, log: h.cfg.Log, broken: cancel, byNumber: map[uint64]*order{},
+		token:   token, dispatcher: h.cfg.Dispatcher, log: h.cfg.Log, broken: cancel, byNumber: map[uint64]*order{},
 		queued: make(chan struct{}, 1), answered: make(chan struct{}, 1),
 	}
 	var parts sync.WaitGroup
