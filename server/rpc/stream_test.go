@@ -250,6 +250,11 @@ func TestMoreThanAStreamTakesIsBusy(t *testing.T) {
 			t.Errorf("answer: %v", a)
 		}
 	}
+	for range most {
+		if f := next(t, l); f.GetCommand() == nil {
+			t.Fatalf("frame: %v", f)
+		}
+	}
 	// The stream breaks: all of it is cancelled, and the device is told.
 	o.close()
 	stops := 0
