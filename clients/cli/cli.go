@@ -114,7 +114,7 @@ type program struct {
 	flags    globals
 
 	connection *throwbar.Client // the API, once it was needed
-	known      *known  // the catalogue, once it was needed
+	known      *known           // the catalogue, once it was needed
 
 	interrupts interrupts
 }

@@ -225,4 +225,3 @@ func cancelItem(number uint64) *controlv1.DispatchStreamItem {
 		Number: number, Kind: &controlv1.DispatchStreamItem_Cancel{Cancel: &controlv1.DispatchCancel{}},
 	}
 }
-
