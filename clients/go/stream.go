@@ -42,12 +42,12 @@ type stream struct {
 	slots    chan struct{} // one token for each call, until the server has answered it
 	wake     chan struct{} // receives when there is something to write
 	rest     chan struct{} // receives when the stream is to end, unless it has something to do
-	closing  context.Context
-	stop     context.CancelFunc // ends closing
+	closing  chan struct{} // closed with the client
 	tasks    sync.WaitGroup
 
 	mu      sync.Mutex
-	closed  bool                   // guarded by mu
+	closed  bool                   // guarded by mu; as closing
+	cancel  context.CancelFunc     // guarded by mu; ends the link
 	running bool                   // guarded by mu; whether a goroutine looks after waiting
 	absent  bool                   // guarded by mu; the server has no stream
 	avoid   time.Time              // guarded by mu; until when the stream is not worth a try
@@ -76,10 +76,10 @@ type notSentError struct{ error }
 func (e *notSentError) Unwrap() error { return e.error }
 
 func newStream(commands controlv1connect.CommandServiceClient, traced bool) *stream {
-	closing, stop := context.WithCancel(context.Background())
 	return &stream{
 		commands: commands, traced: traced, jitter: rand.Float64, slots: make(chan struct{}, streamUnderWay),
-		wake: make(chan struct{}, 1), rest: make(chan struct{}, 1), closing: closing, stop: stop, under: map[uint64]*streamCall{},
+		wake: make(chan struct{}, 1), rest: make(chan struct{}, 1), closing: make(chan struct{}),
+		cancel: func() {}, under: map[uint64]*streamCall{},
 	}
 }
 
@@ -100,7 +100,7 @@ func (s *stream) dispatch(ctx context.Context, req *controlv1.DispatchRequest) (
 	case s.slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, wentAway(ctx)
-	case <-s.closing.Done():
+	case <-s.closing:
 		return nil, errClosed()
 	}
 	call := &streamCall{raw: raw, done: make(chan streamOutcome, 1)}
@@ -253,8 +253,11 @@ func (s *stream) busy() bool {
 // close ends everything and waits for it.
 func (s *stream) close() {
 	s.mu.Lock()
-	s.closed = true
+	if !s.closed {
+		s.closed = true
+		close(s.closing)
+	}
+	s.cancel()
 	s.mu.Unlock()
-	s.stop()
 	s.tasks.Wait()
 }

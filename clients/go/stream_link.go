@@ -35,9 +35,19 @@ func (s *stream) run() {
 			wait = redialFirst
 		}
 		if !errors.Is(end.err, errStreamIdle) { // then calls came while it was being closed
-			sleep(s.closing, time.Duration(s.jitter()*float64(wait))) // at the end of closing the next link ends at once
+			s.pause(time.Duration(s.jitter() * float64(wait)))
 			wait = min(2*wait, redialMost)
 		}
+	}
+}
+
+// pause waits, until the client is closed at the longest: the next link ends at once then.
+func (s *stream) pause(wait time.Duration) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-s.closing:
+	case <-timer.C:
 	}
 }
 
@@ -112,8 +122,11 @@ func unknownEnd(cause error) *Error {
 
 // link lives one stream: this goroutine writes, another one reads.
 func (s *stream) link() streamEnd {
-	ctx, cancel := context.WithCancelCause(s.closing)
+	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
+	if !s.begin(func() { cancel(ErrClosed) }) {
+		return streamEnd{err: ErrClosed, unsent: true}
+	}
 	var connected atomic.Bool
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	link, err := s.commands.DispatchStream(traced)
@@ -141,12 +154,20 @@ func (s *stream) link() streamEnd {
 	_ = link.Close() // what it would say, reading has said
 	end.unsent = !end.heard && (s.traced && !connected.Load() || isDial(end.err))
 	switch {
-	case s.closing.Err() != nil:
+	case errors.Is(context.Cause(ctx), ErrClosed):
 		end.err = ErrClosed
 	case idle:
 		end.err = errStreamIdle
 	}
 	return end
+}
+
+// begin says how the link can be ended from elsewhere; it says false if the client is closed already.
+func (s *stream) begin(cancel context.CancelFunc) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cancel = cancel
+	return !s.closed
 }
 
 // read hands out answers until the stream ends.
