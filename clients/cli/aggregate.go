@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -63,7 +64,7 @@ func (p *program) aggregate(e *catalog.Entry, outcomes []*controlv1.DeviceOutcom
 	p.out.Print("\n")
 	p.out.Line(term.Plain, "%s", a.sum(len(outcomes)))
 	if a.saved {
-		p.out.Line(term.Dim, "undo: throwbar undo COMMAND")
+		p.out.Line(term.Dim, "`throwbar undo COMMAND` brings back what a command of the last column took away.")
 	}
 }
 
@@ -211,7 +212,8 @@ func (a *aggregate) sum(devices int) string {
 		rest = append(rest, fmt.Sprintf("%d %s", a.short[word], word))
 	}
 	if n := len(a.missed); n > 0 && a.done > 0 {
-		rest = append(rest, fmt.Sprintf("%d %s not done", n, plural("item", uint64(n))))
+		noun := cmp.Or(targetNoun(a.entry), "item")
+		rest = append(rest, fmt.Sprintf("%d %s not", n, plural(noun, uint64(n))))
 	}
 	if len(rest) > 0 {
 		line += "; " + strings.Join(rest, ", ")

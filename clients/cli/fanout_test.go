@@ -53,7 +53,7 @@ func TestAggregate(t *testing.T) {
 	})
 	words := []string{"call", "closeTabs", "--tab-ids", laptop + "_tb1aa-1"}
 	e := f.run(t, words...)
-	e.check(t, 7, "closed 12 tabs on 3 devices; 1 offline, 1 denied, 1 not done, 2 items not done")
+	e.check(t, 7, "closed 12 tabs on 3 devices; 1 offline, 1 denied, 1 not done, 2 tabs not")
 	golden(t, "aggregate", e.out, "")
 	if e.err != "" {
 		t.Errorf("standard error: %s", e.err)

@@ -37,7 +37,8 @@ func (p *program) plan(e *catalog.Entry, o *controlv1.DeviceOutcome) {
 		switch {
 		case target.GetUndoable():
 			undo = term.Text("yes")
-		case e.Command.GetKeep() != optionv1.Keep_KEEP_UNSPECIFIED: // one that keeps nothing takes nothing away
+		case status.Style == term.Green && e.Command.GetKeep() != optionv1.Keep_KEEP_UNSPECIFIED:
+			// A command that keeps nothing takes nothing away, and what is gone already is not taken either.
 			undo = term.Cell{Text: "no", Style: term.Yellow}
 		}
 		t.Rows = append(t.Rows, []term.Cell{

@@ -83,18 +83,18 @@ func (p *program) runUndo(ctx context.Context, ask *controlv1.UndoRequest) error
 
 // undone says which commands are undone. Their names are looked up; where that fails their ids say enough.
 func (p *program) undone(ctx context.Context, s *throwbar.Client, answer *controlv1.UndoResponse, dryRun bool) {
-	word := "Undone"
+	word := "Undo of"
 	if dryRun {
 		word = "Would undo"
 	}
 	for i, id := range answer.GetUndoneCommandIds() {
-		what := ""
+		what := "command "
 		if i < undoneNamed {
 			if got, err := s.Commands.GetCommand(ctx, &controlv1.GetCommandRequest{CommandId: id}); err == nil {
 				c := got.GetCommand()
-				what = fmt.Sprintf("%s on %s, %s: ", c.GetName(), c.GetDeviceName(), term.When(c.GetCreatedAt().AsTime(), p.Now()))
+				what = fmt.Sprintf("%s on %s, %s: command ", c.GetName(), c.GetDeviceName(), term.When(c.GetCreatedAt().AsTime(), p.Now()))
 			}
 		}
-		p.out.Line(term.Plain, "%s: %s%s", word, what, id)
+		p.out.Line(term.Plain, "%s %s%s", word, what, id)
 	}
 }
