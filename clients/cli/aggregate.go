@@ -160,8 +160,10 @@ func (a *aggregate) missedOf(name string, items protoreflect.List, fields protor
 			continue
 		}
 		a.missed = append(a.missed, []term.Cell{
-			{Text: name, Style: term.Bold}, term.Text(item.Get(fields.ByName("id")).String()),
-			{Text: statusWord(commandv1.ItemStatus(status)), Style: term.Red}, term.Text(item.Get(fields.ByName("detail")).String()),
+			{Text: name, Style: term.Bold},
+			term.Text(item.Get(fields.ByName("id")).String()),
+			{Text: statusWord(commandv1.ItemStatus(status)), Style: term.Red},
+			term.Text(item.Get(fields.ByName("detail")).String()),
 		})
 	}
 }
