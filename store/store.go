@@ -37,6 +37,13 @@ type Config struct {
 	Queue int
 	// Batch is how many writes share a transaction at most; 256 by default.
 	Batch int
+	// MaxPages is how many pages (of 4 KiB) the file of SQLite may have; no limit if it is 0. Writes that need more are
+	// answered with ErrDiskFull. A limit below what is used already is taken for that.
+	MaxPages int
+	// Fault is for tests of disks that fail; nil by default. The writer calls it before a transaction begins ("begin")
+	// and before it is committed ("commit"), and takes an error for the database's: it rolls back, and if the transaction
+	// was a group's, it runs the ops one by one, calling Fault again for each. It is called by one goroutine at a time.
+	Fault func(stage string) error
 }
 
 func (c Config) withDefaults() Config {
@@ -106,7 +113,12 @@ func (s *Store) open(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	s.writer = newWriter(conn)
+	s.writer = newWriter(conn, config.Fault)
+	if config.MaxPages > 0 {
+		if err := s.writer.exec(fmt.Sprintf("pragma max_page_count = %d", config.MaxPages)); err != nil {
+			return fmt.Errorf("limit pages: %w", err)
+		}
+	}
 	s.reader = openReaders(s.path, config.Readers)
 	s.reads = db.New(s.reader)
 	return s.reader.PingContext(ctx)

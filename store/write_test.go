@@ -321,39 +321,6 @@ func TestCloseWhileRunning(t *testing.T) {
 	check(t, s.Write(t.Context(), Fast, both("b")))
 }
 
-// TestDiskFull: an op that fits no more says so, and those that fit go on.
-func TestDiskFull(t *testing.T) {
-	t.Parallel()
-	s := opened(t, Config{})
-	var pages int
-	check(t, s.writer.conn.QueryRowContext(t.Context(), "pragma page_count").Scan(&pages))
-	_, err := s.writer.conn.ExecContext(t.Context(), fmt.Sprintf("pragma max_page_count = %d", pages+40))
-	check(t, err)
-	large := command("large", 1)
-	large.Action = make([]byte, 1<<20)
-	answers := make(chan error, 3)
-	for n, write := range []func(context.Context, *db.Queries) error{
-		both("small"),
-		func(ctx context.Context, q *db.Queries) error { return q.InsertCommand(ctx, large) },
-		both("small too"),
-	} {
-		s.WriteLater(write, func(err error) {
-			if (err != nil) != (n == 1) {
-				t.Errorf("op %d: %v", n, err)
-			}
-			answers <- err
-		})
-	}
-	run(t, s)
-	<-answers
-	var typed *Error
-	if err := <-answers; !errors.Is(err, ErrDiskFull) || !errors.As(err, &typed) || typed.Cause == nil {
-		t.Errorf("error is %v, want ErrDiskFull with its cause", err)
-	}
-	<-answers
-	assertSound(t, s)
-}
-
 func TestErrorsOfOpsStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	s := running(t, Config{})

@@ -110,12 +110,13 @@ type writer struct {
 	conn    *sql.Conn
 	queries *db.Queries
 	level   Level
-	live    []*op // of the group in hand; kept for its memory
+	fault   func(stage string) error // of Config; may be nil
+	live    []*op                    // of the group in hand; kept for its memory
 }
 
 // newWriter takes a connection on which synchronous is FULL.
-func newWriter(conn *sql.Conn) *writer {
-	return &writer{conn: conn, queries: db.New(conn), level: Synced}
+func newWriter(conn *sql.Conn, fault func(stage string) error) *writer {
+	return &writer{conn: conn, queries: db.New(conn), level: Synced, fault: fault}
 }
 
 // apply commits a group and answers its ops, in order, even if one of them ends the goroutine.
@@ -160,14 +161,32 @@ func (w *writer) commit(level Level, ops ...*op) error {
 			return typed(err)
 		}
 	}
-	if err := w.exec("commit"); err != nil {
+	if err := w.end(); err != nil {
 		w.rollback()
 		return fmt.Errorf("commit: %w", typed(err))
 	}
 	return nil
 }
 
+func (w *writer) end() error {
+	if err := w.fails("commit"); err != nil {
+		return err
+	}
+	return w.exec("commit")
+}
+
+// fails is what a test says that goes wrong now.
+func (w *writer) fails(stage string) error {
+	if w.fault == nil {
+		return nil
+	}
+	return w.fault(stage)
+}
+
 func (w *writer) begin(level Level) error {
+	if err := w.fails("begin"); err != nil {
+		return err
+	}
 	if level != w.level {
 		statement := "pragma synchronous = normal"
 		if level == Synced {
