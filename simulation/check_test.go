@@ -275,7 +275,7 @@ func (s *sim) checkInterrupted(f *final, c *command, id string) {
 	for _, e := range f.byID[id] {
 		acknowledged = acknowledged || e.GetCommand().GetState() == controlv1.State_STATE_ACKNOWLEDGED
 	}
-	restarted := w.servers[len(w.servers)-1] != c.server && w.servers[c.server.n+1].started.Before(end)
+	restarted := w.servers[len(w.servers)-1] != c.server && !w.servers[c.server.n+1].started.After(end)
 	bad := s.diskWasBad(c.at, end)
 	if !acknowledged && !restarted && !bad {
 		w.breakLocked("%s was interrupted, though the device never took it over", id)
@@ -448,6 +448,7 @@ func (s *sim) checkDevice(f *final, i int, d *device) {
 	}
 	for _, e := range d.left {
 		switch {
+		case e.Outcome == nil && e.Action.GetActivateTab() != nil: // it would be run again, and nobody asks any more
 		case e.Outcome == nil:
 			w.breakLocked("%s is still under way on device%d", e.CommandID, i)
 		case !e.Receipted:

@@ -162,15 +162,15 @@ func (s *sim) startDevice(i int) {
 
 // goWrong is the seed's faults.
 func (s *sim) goWrong() {
-	var restarts sync.Mutex // one of the server's ends at a time
+	restarts := make(chan struct{}, 1) // one of the server's ends at a time; a mutex would stop virtual time
 	for _, f := range s.plan.faults {
 		pause(time.Until(s.world.start.Add(f.at)))
 		s.world.notef("fault: %v", f)
 		switch f.kind {
 		case serverKill, serverPower, killBefore, killAfter, serverStop:
 			s.asked.Go(func() {
-				restarts.Lock()
-				defer restarts.Unlock()
+				restarts <- struct{}{}
+				defer func() { <-restarts }()
 				if f.kind == serverStop {
 					s.restart(f)
 				} else {
