@@ -13,6 +13,7 @@ import (
 	"throwbar.dev/throwbar/catalog"
 	"throwbar.dev/throwbar/clients/cli/args"
 	"throwbar.dev/throwbar/clients/cli/term"
+	throwbar "throwbar.dev/throwbar/clients/go"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
 	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
@@ -98,7 +99,7 @@ func (p *program) revokeVerb() *cobra.Command {
 }
 
 // oneDevice finds the device that an argument names.
-func (p *program) oneDevice(ctx context.Context, name string) (string, *server, error) {
+func (p *program) oneDevice(ctx context.Context, name string) (string, *throwbar.Client, error) {
 	ids, err := p.resolve(ctx, []string{name})
 	if err != nil {
 		return "", nil, err

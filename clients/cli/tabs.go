@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"throwbar.dev/throwbar/clients/cli/term"
+	throwbar "throwbar.dev/throwbar/clients/go"
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	"throwbar.dev/throwbar/ident"
@@ -88,7 +89,7 @@ func (p *program) runTabs(ctx context.Context, ask tabsAsk) error {
 }
 
 // page adds the rows of one page.
-func (a *tabsAnswer) page(ctx context.Context, s *server, ask tabsAsk, token string) error {
+func (a *tabsAnswer) page(ctx context.Context, s *throwbar.Client, ask tabsAsk, token string) error {
 	size := uint32(pageSize)
 	if left := ask.limit - uint32(len(a.tabs)); ask.limit > 0 && left < size {
 		size = left

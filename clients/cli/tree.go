@@ -29,7 +29,7 @@ func (p *program) execute(ctx context.Context) int {
 	if err != nil {
 		return p.end(ctx, err)
 	}
-	defer func() { p.connection.close() }()
+	defer p.disconnect()
 	return p.end(ctx, root.ExecuteContext(ctx))
 }
 

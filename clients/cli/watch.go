@@ -12,6 +12,7 @@ import (
 
 	"throwbar.dev/throwbar/clients/cli/args"
 	"throwbar.dev/throwbar/clients/cli/term"
+	throwbar "throwbar.dev/throwbar/clients/go"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 )
 
@@ -100,7 +101,7 @@ func pause(ctx context.Context, misses int) error {
 
 // followOnce reads one stream to its end. It says whether an event came.
 func (p *program) followOnce(
-	ctx context.Context, s *server, ask *controlv1.WatchEventsRequest, opened func(),
+	ctx context.Context, s *throwbar.Client, ask *controlv1.WatchEventsRequest, opened func(),
 	each func(*controlv1.WatchEventsResponse) error,
 ) (got bool, err error) {
 	stream, err := s.Commands.WatchEvents(ctx, ask)
