@@ -42,6 +42,7 @@ type Config struct {
 	Model     ModelConfig
 	Heartbeat time.Duration // of links; the package's own if zero
 	Lease     time.Duration
+	Admit     int              // links that may be opened a second; the package's own if zero
 	Random    io.Reader        // randomness; the system's if nil
 	Now       func() time.Time // wall clock; the system's if nil
 	Log       *slog.Logger     // discards if nil
@@ -111,7 +112,7 @@ func (s *Server) compose(ctx context.Context) error {
 	}
 	s.hub = link.New(link.Config{
 		State: s.state, Directory: s.directory, NewID: s.newID, Log: s.cfg.Log,
-		Heartbeat: s.cfg.Heartbeat, Lease: s.cfg.Lease,
+		Heartbeat: s.cfg.Heartbeat, Lease: s.cfg.Lease, AdmitPerSecond: s.cfg.Admit,
 	})
 	s.dispatcher = dispatch.New(dispatch.Config{
 		Catalogue: s.catalogue, Ledger: s.storage, Reader: s.storage, Devices: s.directory, Links: s.hub, Browser: s.state,
@@ -146,6 +147,9 @@ func (s *Server) Run(ctx context.Context, ready func() error) error {
 }
 
 func (s *Server) runParts(ctx context.Context, ready func() error) error {
+	if err := s.directory.Begin(ctx); err != nil {
+		return err
+	}
 	if err := s.dispatcher.Recover(ctx); err != nil {
 		return err
 	}
@@ -156,6 +160,7 @@ func (s *Server) runParts(ctx context.Context, ready func() error) error {
 	parts, partCtx := errgroup.WithContext(ctx)
 	parts.Go(func() error { return s.dispatcher.Run(partCtx) })
 	parts.Go(func() error { return s.state.Run(partCtx) })
+	parts.Go(func() error { return s.directory.Run(partCtx, s.hub.Lease) })
 	parts.Go(func() error { return s.agent.Run(partCtx) })
 	if ready != nil {
 		if err := ready(); err != nil {

@@ -80,6 +80,7 @@ func refused() map[string][]row {
 			{"state": "cancelled"},
 			{"state": "interrupted"},
 		},
+		"srv_device_online":   {{"online": 2}, {"online": -1}},
 		"srv_event_seq":       {{"seq": 0}, {"seq": -1}},
 		"srv_event_workspace": {{"workspace": ""}},
 		"srv_event_time":      {{"time": 0}},
