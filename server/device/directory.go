@@ -63,7 +63,7 @@ type Directory struct {
 	now   func() time.Time
 	log   *slog.Logger
 
-	mu      sync.RWMutex // the store's Seen is called under it, and only queues
+	mu      sync.RWMutex       // the store's Seen is called under it, and only queues
 	devices map[string]*Device // guarded by mu
 }
 
