@@ -44,6 +44,7 @@ type Config struct {
 	Model     ModelConfig
 	Heartbeat time.Duration // of links; the package's own if zero
 	Lease     time.Duration
+	Admit     int              // links that may be opened a second; the package's own if zero
 	Random    io.Reader        // randomness; the system's if nil
 	Now       func() time.Time // wall clock; the system's if nil
 	Log       *slog.Logger     // discards if nil
@@ -132,7 +133,7 @@ func (s *Server) compose(ctx context.Context) error {
 	}
 	s.hub = link.New(link.Config{
 		State: s.state, Directory: between[link.Directory](s.directory, s.cfg.Parts.Directory), NewID: s.newID, Log: s.cfg.Log,
-		Heartbeat: s.cfg.Heartbeat, Lease: s.cfg.Lease,
+		Heartbeat: s.cfg.Heartbeat, Lease: s.cfg.Lease, AdmitPerSecond: s.cfg.Admit,
 	})
 	s.dispatcher = dispatch.New(dispatch.Config{
 		Catalogue: s.catalogue, Ledger: between[dispatch.Ledger](s.storage, s.cfg.Parts.Ledger), Reader: s.storage,
@@ -168,6 +169,9 @@ func (s *Server) Run(ctx context.Context, ready func() error) error {
 }
 
 func (s *Server) runParts(ctx context.Context, ready func() error) error {
+	if err := s.directory.Begin(ctx); err != nil {
+		return err
+	}
 	if err := s.dispatcher.Recover(ctx); err != nil {
 		return err
 	}
@@ -178,6 +182,7 @@ func (s *Server) runParts(ctx context.Context, ready func() error) error {
 	parts, partCtx := errgroup.WithContext(ctx)
 	parts.Go(func() error { return s.dispatcher.Run(partCtx) })
 	parts.Go(func() error { return s.state.Run(partCtx) })
+	parts.Go(func() error { return s.directory.Run(partCtx, s.hub.Lease) })
 	parts.Go(func() error { return s.agent.Run(partCtx) })
 	if ready != nil {
 		if err := ready(); err != nil {
