@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"throwbar.dev/throwbar/store/db"
+	"throwbar.dev/throwbar/store/storetest"
 )
 
 // TestDiskFull: an op that fits no more says so, and those that fit go on.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
-	s := opened(t, Config{Delay: time.Hour, MaxPages: 120})
+	s := opened(t, onSQLite(), Config{Delay: time.Hour, MaxPages: 120})
 	large := command("large", 1)
 	large.Action = make([]byte, 1<<20)
 	answers := make(chan error, 3)
@@ -45,12 +46,16 @@ func TestDiskFull(t *testing.T) {
 // TestFault: what a test injects is taken for the database's own error, first for the group, then for each op alone.
 func TestFault(t *testing.T) {
 	t.Parallel()
+	onEach(t, testFault)
+}
+
+func testFault(t *testing.T, engine storetest.Engine) {
 	for _, stage := range []string{"begin", "commit"} {
 		t.Run(stage, func(t *testing.T) {
 			t.Parallel()
 			const ops = 4
 			var calls []string // by the writer's goroutine only
-			s := opened(t, Config{Delay: time.Hour, Fault: func(at string) error {
+			s := opened(t, engine, Config{Delay: time.Hour, Fault: func(at string) error {
 				calls = append(calls, at)
 				n := strings.Count(strings.Join(calls, " "), stage)
 				if at == stage && (n == 1 || n == 3) { // the group, and the second op by itself
