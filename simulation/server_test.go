@@ -32,7 +32,8 @@ type server struct {
 	dir     string
 	stop    context.CancelFunc
 	ended   chan error
-	dead    bool // guarded by world.mu; nothing that it does counts any more
+	dead    bool      // guarded by world.mu; nothing that it does counts any more
+	stopped time.Time // guarded by world.mu; when it was told to stop in order
 
 	mu     sync.Mutex
 	arms   []arm // guarded by mu; kills that wait for a stage of a transaction
@@ -61,7 +62,7 @@ func (s *sim) startServer(dir string) {
 	srv.stop = cancel
 	go func() {
 		err := srv.serve(ctx)
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !srv.gone() {
 			w.breakf("server%d ended by itself: %v", n, err)
 		}
 		srv.ended <- err
@@ -80,7 +81,9 @@ func (v *server) serve(ctx context.Context) error {
 	s.bug.into(&cfg, v)
 	a, err := app.NewServer(ctx, cfg)
 	if err != nil {
-		s.world.breakf("server%d does not start: %v", v.n, err)
+		if ctx.Err() == nil && !v.gone() {
+			s.world.breakf("server%d does not start: %v", v.n, err)
+		}
 		return err
 	}
 	return a.Serve(ctx, s.net.listen(), func() { s.world.notef("server%d serves", v.n) })
@@ -106,20 +109,18 @@ func (o observer) Accept(ctx context.Context, commands []dispatch.Acceptance) er
 	return err
 }
 
-// Finish writes an end down.
-func (o observer) Finish(ctx context.Context, end dispatch.End) (bool, error) {
-	wrote, err := o.Ledger.Finish(ctx, end)
-	o.server.sim.world.ended(o.server, end.Record.ID, end.Record.State, wrote, err)
-	return wrote, err
+// Finish writes ends down.
+func (o observer) Finish(ctx context.Context, ends []dispatch.End) error {
+	err := o.Ledger.Finish(ctx, ends)
+	for _, end := range ends {
+		o.server.sim.world.ended(o.server, end.Record.ID, end.Record.State, err)
+	}
+	return err
 }
 
 // fault is the disk: it fails for a while, or the server is killed by it.
 func (v *server) fault(stage string) error {
-	w := v.sim.world
-	w.mu.Lock()
-	dead := v.dead
-	w.mu.Unlock()
-	if dead {
+	if v.gone() {
 		return errKilled
 	}
 	v.mu.Lock()
@@ -142,6 +143,13 @@ func (v *server) fault(stage string) error {
 		return nil
 	}
 	return errKilled
+}
+
+func (v *server) gone() bool {
+	w := v.sim.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return v.dead
 }
 
 // die cuts the server off from the world: what it does from now on counts for nothing.
@@ -189,6 +197,9 @@ func (s *sim) kill(f fault) {
 // restart stops the server in order and starts it again.
 func (s *sim) restart(f fault) {
 	v := s.server()
+	s.world.mu.Lock()
+	v.stopped = time.Now()
+	s.world.mu.Unlock()
 	v.stop()
 	if err := <-v.ended; err != nil {
 		s.world.notef("server%d ended: %v", v.n, err)

@@ -128,11 +128,11 @@ func (w *world) accepted(s *server, id string) {
 	}
 }
 
-func (w *world) ended(s *server, id string, state dispatch.State, wrote bool, err error) {
+func (w *world) ended(s *server, id string, state dispatch.State, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.noteLocked("server%d ends %s %s (written %v, %v)", s.n, id, state, wrote, err)
-	if c := w.commands[id]; c != nil && wrote && err == nil && !s.dead {
+	w.noteLocked("server%d ends %s %s: %v", s.n, id, state, err)
+	if c := w.commands[id]; c != nil && err == nil && !s.dead {
 		c.ends = append(c.ends, ending{state, time.Now()})
 	}
 }
