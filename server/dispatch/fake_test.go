@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +31,7 @@ type book struct {
 	ends  map[string]int
 	lates []string
 	fail  error // of Accept
+	lost  error // of Accept, which has written all the same
 	stuck error // of Finish
 	steps []string
 
@@ -75,7 +77,14 @@ func (b *book) Accept(_ context.Context, commands []dispatch.Acceptance) error {
 			b.saved[s.GetSavedId()], b.of[s.GetSavedId()] = s, c.Record.ID
 		}
 	}
-	return nil
+	return b.lost
+}
+
+// hold makes ends fail with an error until it is nil.
+func (b *book) hold(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stuck = err
 }
 
 func (b *book) Advance(take func() []dispatch.Step) {
@@ -148,11 +157,11 @@ func (b *book) Sweep(_ context.Context, clearBefore, removeBefore time.Time) err
 	return nil
 }
 
-func (b *book) Get(_ context.Context, _, id string) (dispatch.Record, error) {
+func (b *book) Get(_ context.Context, workspace, id string) (dispatch.Record, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	row, ok := b.rows[id]
-	if !ok {
+	if !ok || (workspace != "" && workspace != row.Workspace) {
 		return row, fault.New(fault.NotFound, "there is no command %q", id)
 	}
 	return row, nil
@@ -304,10 +313,12 @@ type world struct {
 	*dispatch.Dispatcher
 	book *book
 	wire *wire
+	more map[string]bool // further devices
+	skew atomic.Int64    // of the wall clock
 }
 
 func (w *world) Find(workspace, id string) (dispatch.Device, error) {
-	if workspace != "w" || (id != "lap" && id != "desk") {
+	if workspace != "w" || (id != "lap" && id != "desk" && !w.more[id]) {
 		return dispatch.Device{}, fault.New(fault.NotFound, "there is no device %q", id)
 	}
 	return dispatch.Device{ID: id, Name: "my " + id, Boot: "b1"}, nil
@@ -364,7 +375,7 @@ func (w *world) restart(cat *catalog.Catalogue) {
 			ids++
 			return fmt.Sprintf("%s%d", prefix, ids)
 		},
-		Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Now: func() time.Time { return time.Now().Add(time.Duration(w.skew.Load())) }, Log: slog.New(slog.DiscardHandler),
 	})
 }
 
