@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"throwbar.dev/throwbar/gen/go/throwbar/device/v1/devicev1connect"
@@ -78,8 +79,11 @@ type deadlineKey struct{}
 
 // deadlines bound the reads and writes of one request.
 type deadlines struct {
-	control  *http.ResponseController
-	extended time.Time // when the write deadline was last moved; used by the stream's one writer
+	control *http.ResponseController
+
+	mu       sync.Mutex
+	extended time.Time // guarded by mu; when the write deadline was last moved
+	hurried  bool      // guarded by mu; it is moved no more
 }
 
 // withDeadlines gives handlers of streams a way to bound each read and write: a peer that does not read would block a
@@ -88,6 +92,9 @@ func withDeadlines(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d := &deadlines{control: http.NewResponseController(w)}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), deadlineKey{}, d)))
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.hurried = true
 		if !d.extended.IsZero() {
 			_ = d.control.SetWriteDeadline(time.Time{}) // the response is written, or its connection is gone
 		}
@@ -99,8 +106,13 @@ func withDeadlines(next http.Handler) http.Handler {
 // loop. In tests without a network there is nothing to move.
 func extendWrite(ctx context.Context) error {
 	d, ok := ctx.Value(deadlineKey{}).(*deadlines)
+	if !ok {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	now := time.Now()
-	if !ok || now.Sub(d.extended) < sendWithin/4 {
+	if d.hurried || now.Sub(d.extended) < sendWithin/4 {
 		return nil
 	}
 	d.extended = now
@@ -115,6 +127,22 @@ func endWrite(ctx context.Context) {
 	if d, ok := ctx.Value(deadlineKey{}).(*deadlines); ok {
 		_ = d.control.SetWriteDeadline(time.Now()) // without a network there is nothing to end
 	}
+}
+
+// hurryWrite gives what is being written a short time more. The stream ends after that.
+func hurryWrite(ctx context.Context) {
+	d, ok := ctx.Value(deadlineKey{}).(*deadlines)
+	if !ok {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.hurried {
+		return
+	}
+	d.hurried = true
+	d.extended = time.Now()
+	_ = d.control.SetWriteDeadline(d.extended.Add(farewellWithin)) // a connection that is gone needs none
 }
 
 // readBy sets the deadline of reads; the zero time takes it away. It says false where there is nothing to set.

@@ -33,10 +33,14 @@ type Storage struct {
 	log   *slog.Logger
 }
 
-// New makes the adapters. Feed makes the event feed over them.
-func New(s *store.Store, log *slog.Logger) *Storage {
+// New makes the adapters. Watchers read the event log through between, if it is not nil.
+func New(s *store.Store, log *slog.Logger, between func(event.Journal) event.Journal) *Storage {
 	st := &Storage{store: s, log: log}
-	st.feed = event.New(st)
+	var journal event.Journal = st
+	if between != nil {
+		journal = between(st)
+	}
+	st.feed = event.New(journal)
 	return st
 }
 
