@@ -35,6 +35,7 @@ func (d *Dispatcher) sendLocked(l *live, epoch uint64) {
 	}
 	l.sentOn = epoch
 	l.attempt++
+	d.countSent(l.rec)
 	if l.rec.State == Accepted {
 		d.Ledger.Advance(l.rec, Sent)
 		l.rec.State = Sent
@@ -200,6 +201,7 @@ func (d *Dispatcher) finish(l *live, e end) {
 		d.Log.ErrorContext(ctx, "writing the end of a command failed", slog.String("command_id", l.rec.ID), slog.Any("error", err))
 		e = d.failure(l, Failed, fault.New(fault.Failed, "the outcome could not be written down: the server's log says why"))
 	}
+	d.countEnd(e.Record)
 	l.out = e.out
 	d.forget(l)
 	close(l.done)
