@@ -28,6 +28,7 @@ import (
 	"throwbar.dev/throwbar/server/dispatch"
 	"throwbar.dev/throwbar/server/event"
 	"throwbar.dev/throwbar/server/link"
+	"throwbar.dev/throwbar/server/metrics"
 	"throwbar.dev/throwbar/server/rpc"
 	"throwbar.dev/throwbar/server/storage"
 	"throwbar.dev/throwbar/store"
@@ -44,11 +45,13 @@ type Config struct {
 	Model     ModelConfig
 	Heartbeat time.Duration // of links; the package's own if zero
 	Lease     time.Duration
-	Admit     int              // links that may be opened a second; the package's own if zero
-	Random    io.Reader        // randomness; the system's if nil
-	Now       func() time.Time // wall clock; the system's if nil
-	Log       *slog.Logger     // discards if nil
-	Parts     Parts            // for tests
+	Admit     int // links that may be opened a second; the package's own if zero
+	// SendWithin is how long a peer may go without reading what it is sent; the edge's own if zero.
+	SendWithin time.Duration
+	Random     io.Reader        // randomness; the system's if nil
+	Now        func() time.Time // wall clock; the system's if nil
+	Log        *slog.Logger     // discards if nil
+	Parts      Parts            // for tests
 }
 
 // Parts puts something between the parts that a server is composed of, for tests that watch them or break one: each
@@ -97,6 +100,7 @@ type Server struct {
 	dispatcher *dispatch.Dispatcher
 	edge       *rpc.Server
 	agent      *agent.Agent
+	metrics    *metrics.Metrics
 }
 
 // NewServer opens the store and puts the server together. Nothing runs until Run.
@@ -121,7 +125,10 @@ func (s *Server) newID() string { return uuid.Must(uuid.NewRandomFromReader(s.cf
 
 func (s *Server) compose(ctx context.Context) error {
 	var err error
+	s.metrics = metrics.New()
 	s.storage = storage.New(s.store, s.cfg.Log, s.cfg.Parts.Events)
+	s.storage.Measure(s.metrics)
+	s.storage.Feed().Measure(s.metrics)
 	if s.directory, err = device.NewDirectory(ctx, s.storage, s.cfg.Now, s.cfg.Log); err != nil {
 		return err
 	}
@@ -132,14 +139,15 @@ func (s *Server) compose(ctx context.Context) error {
 		return err
 	}
 	s.hub = link.New(link.Config{
-		State: s.state, Directory: between[link.Directory](s.directory, s.cfg.Parts.Directory), NewID: s.newID, Log: s.cfg.Log,
+		State: s.state, Directory: between[link.Directory](s.directory, s.cfg.Parts.Directory), NewID: s.newID, Log: s.cfg.Log, Meter: s.metrics,
 		Heartbeat: s.cfg.Heartbeat, Lease: s.cfg.Lease, AdmitPerSecond: s.cfg.Admit,
 	})
 	s.dispatcher = dispatch.New(dispatch.Config{
 		Catalogue: s.catalogue, Ledger: between[dispatch.Ledger](s.storage, s.cfg.Parts.Ledger), Reader: s.storage,
 		Devices: s.directory, Links: between[dispatch.Links](s.hub, s.cfg.Parts.Links), Browser: s.state,
-		NewID: s.newID, Now: s.cfg.Now, Log: s.cfg.Log,
+		NewID: s.newID, Now: s.cfg.Now, Log: s.cfg.Log, Meter: s.metrics,
 	})
+	s.metrics.Watch(s.hub.Load, s.store.Waiting)
 	s.hub.Bind(s.dispatcher)
 	pairing := device.NewPairing(s.cfg.Random, s.cfg.Now)
 	s.edge = rpc.New(rpc.Config{
@@ -149,7 +157,7 @@ func (s *Server) compose(ctx context.Context) error {
 			Random: s.cfg.Random, Now: s.cfg.Now,
 		},
 		Tokens: s.tokens, Browser: s.state, Saved: s.storage, Events: s.storage.Feed(), Version: Version(),
-		Listener: s.cfg.Listener, Log: s.cfg.Log,
+		Listener: s.cfg.Listener, Log: s.cfg.Log, Metrics: s.metrics, Meter: s.metrics, SendWithin: s.cfg.SendWithin,
 	})
 	return s.composeAgent()
 }

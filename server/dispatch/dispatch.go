@@ -73,6 +73,7 @@ type Config struct {
 	Devices   Devices
 	Links     Links
 	Browser   Browser
+	Meter     Meter // may be nil
 	NewID     func() string
 	Now       func() time.Time
 	Log       *slog.Logger
