@@ -61,7 +61,9 @@ func (b *block) atom(n int) []byte {
 	return b.text[b.starts[n] : end-1]
 }
 
-func (l *lexicon) atom(id uint32) []byte { return l.blocks[id>>numberBits].atom(int(id & (1<<numberBits - 1))) }
+func (l *lexicon) atom(id uint32) []byte {
+	return l.blocks[id>>numberBits].atom(int(id & (1<<numberBits - 1)))
+}
 
 func (l *lexicon) ref(id uint32) *ref { return &l.blocks[id>>numberBits].refs[id&(1<<numberBits-1)] }
 
