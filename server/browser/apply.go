@@ -211,39 +211,53 @@ func (s *State) clear(ds *deviceState, rows []uint32) {
 	}
 }
 
-// reorder is the order of the rows after a change: those it does not touch keep theirs, the others are merged in.
+// reorder is the order of the rows after a change. The rows still are as they were, but for the fresh ones: so those
+// that leave their place are found by it, and what stays between them is copied in whole stretches.
 func (ds *deviceState) reorder(p *plan) []uint32 {
-	if len(p.old)+len(p.rows)+len(p.same) == 0 {
+	type entry struct {
+		at  uint32
+		row *row
+	}
+	add := make([]entry, 0, len(p.rows)+len(p.same))
+	cuts := make([]int, 0, len(p.old)+len(p.same))
+	for _, r := range p.old {
+		cuts = append(cuts, ds.position(r))
+	}
+	for i := range p.same {
+		m := &p.same[i]
+		if was := &ds.rows[m.at]; was.window != m.row.window || was.index != m.row.index {
+			cuts = append(cuts, ds.position(m.at))
+			add = append(add, entry{at: m.at, row: &m.row})
+		}
+	}
+	for _, r := range p.rows {
+		add = append(add, entry{at: r, row: &ds.rows[r]})
+	}
+	if len(cuts)+len(add) == 0 {
 		return ds.order
 	}
-	touched := make(map[uint32]*row, len(p.same))
-	add := make([]uint32, 0, len(p.rows)+len(p.same))
-	for i := range p.same {
-		touched[p.same[i].at] = &p.same[i].row
-		add = append(add, p.same[i].at)
+	slices.Sort(cuts)
+	stay := make([]uint32, 0, len(ds.order)-len(cuts))
+	from := 0
+	for _, cut := range cuts {
+		stay = append(stay, ds.order[from:cut]...)
+		from = cut + 1
 	}
-	get := func(r uint32) *row {
-		if m := touched[r]; m != nil {
-			return m
-		}
-		return &ds.rows[r]
+	stay = append(stay, ds.order[from:]...)
+	slices.SortFunc(add, func(a, b entry) int { return compareRows(a.row, b.row) })
+	order := make([]uint32, 0, len(stay)+len(add))
+	for _, e := range add {
+		n, _ := slices.BinarySearchFunc(stay, e.row, func(r uint32, to *row) int { return compareRows(&ds.rows[r], to) })
+		order = append(append(order, stay[:n]...), e.at)
+		stay = stay[n:]
 	}
-	add = append(add, p.rows...)
-	slices.SortFunc(add, func(a, b uint32) int { return compareRows(get(a), get(b)) })
-	gone := make(map[uint32]bool, len(p.old))
-	for _, r := range p.old {
-		gone[r] = true
-	}
-	order := make([]uint32, 0, len(ds.order)+len(p.rows)-len(p.old))
-	for _, r := range ds.order {
-		if gone[r] || touched[r] != nil {
-			continue
-		}
-		for len(add) > 0 && compareRows(get(add[0]), &ds.rows[r]) < 0 {
-			order = append(order, add[0])
-			add = add[1:]
-		}
-		order = append(order, r)
-	}
-	return append(order, add...)
+	return append(order, stay...)
+}
+
+// position is the place of a row in the order.
+func (ds *deviceState) position(r uint32) int {
+	n, _ := slices.BinarySearchFunc(ds.order, &ds.rows[r], func(other uint32, to *row) int {
+		return compareRows(&ds.rows[other], to)
+	})
+	return n
 }

@@ -2,7 +2,8 @@ package search
 
 import (
 	"hash/maphash"
-	"math/bits"
+	"slices"
+	"unicode/utf8"
 )
 
 // PageSize is the number of slots in a page: a page is one word of an answer.
@@ -18,13 +19,14 @@ type Index struct {
 
 // shard is the index of 65,536 slots.
 type shard struct {
-	sets  sets
-	ones  [128]ref
-	twos  [asciiPairs]ref
-	runes map[rune]ref   // ones beyond ASCII
-	pairs map[uint64]ref // twos beyond ASCII
-	atoms *lexicon
-	spans *lexicon
+	sets   sets
+	ones   [128]ref
+	twos   [asciiPairs]ref
+	runes  map[rune]ref   // ones beyond ASCII
+	pairs  map[uint64]ref // twos beyond ASCII
+	atoms  *lexicon
+	spans  *lexicon
+	memory memory
 }
 
 // New makes an empty index.
@@ -75,6 +77,7 @@ func (x *Index) Put(slot uint32, t Terms) {
 	for _, a := range t.spans {
 		s.spans.add(a, n)
 	}
+	s.memory.put(n, t.texts)
 }
 
 // Take undoes a Put with the same terms.
@@ -104,6 +107,7 @@ func (x *Index) Take(slot uint32, t Terms) {
 	for _, a := range t.spans {
 		s.spans.remove(a, n)
 	}
+	s.memory.take(n)
 }
 
 // Answer is what a query finds. It is worked out shard by shard as pages are asked for, and holds only while the index
@@ -144,55 +148,70 @@ func (a *Answer) shard(n uint32) *bitmap {
 	return out
 }
 
+// few is how many texts of a shard are rather read than looked up.
+const few = 64
+
 // narrow leaves the slots that have a word, and says whether there are any.
 func (s *shard) narrow(word string, out *bitmap, has func(slot uint16) bool) bool {
+	if known := s.memory.recall(word); known != nil {
+		return out.and(known)
+	}
+	if out.count() <= few {
+		return out.only(has)
+	}
+	var own bitmap
 	parts := pieces(word)
-	if len(parts) == 1 && parts[0] == word || len([]rune(word)) < minAtom {
-		var own bitmap
-		s.into(word, &own)
+	if len(parts) == 1 && parts[0] == word || utf8.RuneCountInString(word) < minAtom {
+		if s.into(word, &own) > costly {
+			s.memory.remember(word, &own)
+		}
 		return out.and(&own)
 	}
-	// A word over several atoms: where a host or scheme has it there is nothing to ask, elsewhere all its parts and pairs
-	// have to be there before the text is read.
-	var sure bitmap
-	s.spans.into([]byte(word), &sure)
-	sure.and(out)
-	if !s.allPairs(word, out) {
-		return false
+	if s.across(word, parts, &own, has) > costly {
+		s.memory.remember(word, &own)
 	}
-	for _, part := range parts {
-		var own bitmap
-		s.into(part, &own)
-		if !out.and(&own) {
-			return false
-		}
-	}
-	out.andNot(&sure)
-	for i, w := range out {
-		for ; w != 0; w &= w - 1 {
-			bit := bits.TrailingZeros64(w)
-			if has(uint16(i<<6 | bit)) {
-				sure[i] |= 1 << bit
-			}
-		}
-	}
-	*out = sure
-	return out.and(out)
+	return out.and(&own)
 }
 
-func (s *shard) allPairs(word string, out *bitmap) bool {
-	last := rune(-1)
-	for _, r := range word {
-		if last >= 0 {
-			var own bitmap
-			s.sets.into(s.two(pair(last, r)), &own)
-			if !out.and(&own) {
-				return false
-			}
-		}
-		last = r
+// across adds the slots that have a word over several atoms, and says how much work it was. Where a host or a scheme
+// has the word there is nothing more to ask; elsewhere its parts and pairs have to be there before the text is read.
+func (s *shard) across(word string, parts []string, out *bitmap, has func(slot uint16) bool) int {
+	work := s.spans.into([]byte(word), out)
+	var may bitmap
+	for i := range may {
+		may[i] = ^out[i]
 	}
-	return true
+	slices.SortFunc(parts, func(a, b string) int { return len(b) - len(a) })
+	for _, part := range append(parts, pairs(word)...) {
+		if may.count() <= few {
+			break
+		}
+		if known := s.memory.recall(part); known != nil {
+			may.and(known)
+			continue
+		}
+		var own bitmap
+		work += s.into(part, &own)
+		may.and(&own)
+	}
+	work += may.count()
+	may.only(has)
+	out.or(&may)
+	return work
+}
+
+// pairs are the pairs of letters of a word.
+func pairs(word string) []string {
+	var out []string
+	for from := 0; ; {
+		_, first := utf8.DecodeRuneInString(word[from:])
+		_, second := utf8.DecodeRuneInString(word[from+first:])
+		if second == 0 {
+			return out
+		}
+		out = append(out, word[from:from+first+second])
+		from += first
+	}
 }
 
 func (s *shard) two(p uint64) ref {
@@ -202,17 +221,20 @@ func (s *shard) two(p uint64) ref {
 	return s.pairs[p]
 }
 
-// into adds the slots that have a part of a text within one atom, or any part of one or two letters.
-func (s *shard) into(part string, out *bitmap) {
-	letters := []rune(part)
+// into adds the slots that have a part of a text within one atom, or any part of one or two letters. It says how many
+// atoms it took.
+func (s *shard) into(part string, out *bitmap) int {
+	first, size := utf8.DecodeRuneInString(part)
+	second, more := utf8.DecodeRuneInString(part[size:])
 	switch {
-	case len(letters) >= minAtom:
-		s.atoms.into([]byte(part), out)
-	case len(letters) == 2:
-		s.sets.into(s.two(pair(letters[0], letters[1])), out)
-	case letters[0] < int32(len(s.ones)):
-		s.sets.into(s.ones[letters[0]], out)
+	case size+more < len(part):
+		return s.atoms.into([]byte(part), out)
+	case more > 0:
+		s.sets.into(s.two(pair(first, second)), out)
+	case first < int32(len(s.ones)):
+		s.sets.into(s.ones[first], out)
 	default:
-		s.sets.into(s.runes[letters[0]], out)
+		s.sets.into(s.runes[first], out)
 	}
+	return 1
 }

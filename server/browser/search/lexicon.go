@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"hash/maphash"
 	"math/bits"
-	"sort"
 )
 
 const (
@@ -198,8 +197,9 @@ func (l *lexicon) evacuate(n int) {
 	l.empty = append(l.empty, n)
 }
 
-// into adds the slots of all atoms that have a word of three letters or more.
-func (l *lexicon) into(word []byte, out *bitmap) {
+// into adds the slots of all atoms that have a word of three letters or more, and says how many atoms there are.
+func (l *lexicon) into(word []byte, out *bitmap) int {
+	hits := 0
 	var rows [maxGrams]uint32
 	n := 0
 	for i := 2; i < len(word) && n < maxGrams; i++ {
@@ -213,24 +213,27 @@ func (l *lexicon) into(word []byte, out *bitmap) {
 		}
 		for ; may != 0; may &= may - 1 {
 			if at := s*stripBlocks + bits.TrailingZeros64(may); at < len(l.blocks) {
-				l.scan(&l.blocks[at], word, out)
+				hits += l.scan(&l.blocks[at], word, out)
 			}
 		}
 	}
+	return hits
 }
 
-func (l *lexicon) scan(b *block, word []byte, out *bitmap) {
-	for from := 0; from < len(b.text); {
+func (l *lexicon) scan(b *block, word []byte, out *bitmap) (hits int) {
+	n, last := 0, len(b.starts)-1
+	for from := 0; ; from = int(b.starts[n]) {
 		i := bytes.Index(b.text[from:], word)
 		if i < 0 {
-			return
+			return hits
 		}
-		hit := from + i
-		n := sort.Search(len(b.starts), func(k int) bool { return int(b.starts[k]) > hit }) - 1
+		for hit := from + i; n < last && int(b.starts[n+1]) <= hit; n++ {
+		}
 		l.sets.into(b.refs[n], out)
-		if n+1 == len(b.starts) {
-			return
+		hits++
+		if n == last {
+			return hits
 		}
-		from = int(b.starts[n+1])
+		n++
 	}
 }

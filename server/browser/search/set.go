@@ -28,10 +28,26 @@ func (b *bitmap) and(o *bitmap) (some bool) {
 	return all != 0
 }
 
-func (b *bitmap) andNot(o *bitmap) {
-	for i := range b {
-		b[i] &^= o[i]
+func (b *bitmap) count() int {
+	n := 0
+	for _, w := range b {
+		n += bits.OnesCount64(w)
 	}
+	return n
+}
+
+// only leaves the slots that keep says to, and says whether there are any.
+func (b *bitmap) only(keep func(slot uint16) bool) (some bool) {
+	for i, w := range b {
+		for ; w != 0; w &= w - 1 {
+			if bit := bits.TrailingZeros64(w); keep(uint16(i<<6 | bit)) {
+				some = true
+			} else {
+				b[i] &^= 1 << bit
+			}
+		}
+	}
+	return some
 }
 
 func (b *bitmap) or(o *bitmap) {

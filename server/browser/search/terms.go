@@ -13,6 +13,7 @@ const maxScheme = 32
 
 // Terms are what a slot is found by.
 type Terms struct {
+	texts []string
 	atoms []string // between marks of punctuation
 	spans []string // whole schemes and hosts of addresses, which words with punctuation are looked up in first
 	ones  []rune
@@ -38,7 +39,7 @@ func pair(a, b rune) uint64 {
 
 // Terms takes folded texts apart. The terms refer to the texts.
 func (a *Analyzer) Terms(texts []string) Terms {
-	var t Terms
+	t := Terms{texts: texts}
 	a.seenOnes, a.seenTwos = [2]uint64{}, [asciiPairs / 64]uint64{}
 	for _, text := range texts {
 		for chunk := range strings.FieldsSeq(text) {
