@@ -123,9 +123,9 @@ func (s *State) Delta(device string, epoch uint64, d *devicev1.Delta) (string, e
 	}
 	if in := ds.incoming; in != nil {
 		in.waiting = append(in.waiting, d)
+		s.lose(ds, false) // what queries see is behind the device until the last chunk is there
 		if !in.room(d) {
 			ds.incoming = nil
-			s.lose(ds, false)
 			return "too many deltas between the chunks of a snapshot", nil
 		}
 		return "", nil

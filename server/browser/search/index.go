@@ -221,8 +221,8 @@ func (s *shard) two(p uint64) ref {
 	return s.pairs[p]
 }
 
-// into adds the slots that have a part of a text within one atom, or any part of one or two letters. It says how many
-// atoms it took.
+// into adds the slots that have a part of a text within one atom, or any part of one or two letters. It says how much
+// work it was.
 func (s *shard) into(part string, out *bitmap) int {
 	first, size := utf8.DecodeRuneInString(part)
 	second, more := utf8.DecodeRuneInString(part[size:])

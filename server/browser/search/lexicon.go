@@ -197,9 +197,9 @@ func (l *lexicon) evacuate(n int) {
 	l.empty = append(l.empty, n)
 }
 
-// into adds the slots of all atoms that have a word of three letters or more, and says how many atoms there are.
+// into adds the slots of all atoms that have a word of three letters or more, and says how much work it was.
 func (l *lexicon) into(word []byte, out *bitmap) int {
-	hits := 0
+	work := 0
 	var rows [maxGrams]uint32
 	n := 0
 	for i := 2; i < len(word) && n < maxGrams; i++ {
@@ -213,13 +213,14 @@ func (l *lexicon) into(word []byte, out *bitmap) int {
 		}
 		for ; may != 0; may &= may - 1 {
 			if at := s*stripBlocks + bits.TrailingZeros64(may); at < len(l.blocks) {
-				hits += l.scan(&l.blocks[at], word, out)
+				work += blockWork + l.scan(&l.blocks[at], word, out)
 			}
 		}
 	}
-	return hits
+	return work
 }
 
+// scan adds the slots of a block's atoms that have a word, and says how many atoms there are.
 func (l *lexicon) scan(b *block, word []byte, out *bitmap) (hits int) {
 	n, last := 0, len(b.starts)-1
 	for from := 0; ; from = int(b.starts[n]) {

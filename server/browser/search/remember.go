@@ -7,8 +7,10 @@ import (
 )
 
 const (
-	// costly is how many atoms and texts a word may take to answer in a shard before its slots are remembered.
-	costly = 256
+	// costly is how much work a word may take to answer in a shard before its slots are remembered: an atom or a text is
+	// one, and the block of an atom's lexicon that is looked through is blockWork.
+	costly    = 1024
+	blockWork = 4
 	// maxRemembered is how many words a shard remembers. Each costs 8 KiB, and a few dozen nanoseconds for every Put.
 	maxRemembered = 24
 )
