@@ -8,3 +8,10 @@ func (x *Index) Blocks() int {
 	}
 	return n
 }
+
+// NewWith makes an index that remembers words that took so much work, and reads so few texts rather than look them up.
+func NewWith(costly, few int) *Index {
+	x := New()
+	x.limits = limits{costly: costly, few: few}
+	return x
+}

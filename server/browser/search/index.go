@@ -15,6 +15,13 @@ type Index struct {
 	shards []*shard
 	free   []uint32 // pages
 	pages  uint32   // ever given out
+	limits limits
+}
+
+// limits say which way to an answer is the shorter one. Tests change them so that every way is gone.
+type limits struct {
+	costly int // work, in a shard, after which a word is remembered
+	few    int // texts of a shard that are rather read than looked up
 }
 
 // shard is the index of 65,536 slots.
@@ -27,10 +34,11 @@ type shard struct {
 	atoms  *lexicon
 	spans  *lexicon
 	memory memory
+	limits limits
 }
 
 // New makes an empty index.
-func New() *Index { return &Index{seed: maphash.MakeSeed()} }
+func New() *Index { return &Index{seed: maphash.MakeSeed(), limits: limits{costly: costly, few: few}} }
 
 // Page gives out 64 slots: page*64 and the ones that follow.
 func (x *Index) Page() uint32 {
@@ -40,7 +48,7 @@ func (x *Index) Page() uint32 {
 		return page
 	}
 	if x.pages%(shardSize/PageSize) == 0 {
-		s := &shard{runes: map[rune]ref{}, pairs: map[uint64]ref{}}
+		s := &shard{runes: map[rune]ref{}, pairs: map[uint64]ref{}, limits: x.limits}
 		s.atoms, s.spans = newLexicon(&s.sets, x.seed), newLexicon(&s.sets, x.seed)
 		x.shards = append(x.shards, s)
 	}
@@ -148,26 +156,23 @@ func (a *Answer) shard(n uint32) *bitmap {
 	return out
 }
 
-// few is how many texts of a shard are rather read than looked up.
-const few = 64
-
 // narrow leaves the slots that have a word, and says whether there are any.
 func (s *shard) narrow(word string, out *bitmap, has func(slot uint16) bool) bool {
 	if known := s.memory.recall(word); known != nil {
 		return out.and(known)
 	}
-	if out.count() <= few {
+	if out.count() <= s.limits.few {
 		return out.only(has)
 	}
 	var own bitmap
 	parts := pieces(word)
 	if len(parts) == 1 && parts[0] == word || utf8.RuneCountInString(word) < minAtom {
-		if s.into(word, &own) > costly {
+		if s.into(word, &own) > s.limits.costly {
 			s.memory.remember(word, &own)
 		}
 		return out.and(&own)
 	}
-	if s.across(word, parts, &own, has) > costly {
+	if s.across(word, parts, &own, has) > s.limits.costly {
 		s.memory.remember(word, &own)
 	}
 	return out.and(&own)
@@ -183,7 +188,7 @@ func (s *shard) across(word string, parts []string, out *bitmap, has func(slot u
 	}
 	slices.SortFunc(parts, func(a, b string) int { return len(b) - len(a) })
 	for _, part := range append(parts, pairs(word)...) {
-		if may.count() <= few {
+		if may.count() <= s.limits.few {
 			break
 		}
 		if known := s.memory.recall(part); known != nil {

@@ -11,6 +11,8 @@ const (
 	// one, and the block of an atom's lexicon that is looked through is blockWork.
 	costly    = 1024
 	blockWork = 4
+	// few texts of a shard are rather read than looked up.
+	few = 64
 	// maxRemembered is how many words a shard remembers. Each costs 8 KiB, and a few dozen nanoseconds for every Put.
 	maxRemembered = 24
 )

@@ -58,7 +58,9 @@ func query(r *rand.Rand, texts [][]string) string {
 func TestIndexAnswersAsAReaderWould(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
-		differential(t, rand.New(rand.NewPCG(seed, 7)), 1500)
+		for _, x := range []*search.Index{search.New(), search.NewWith(0, 0), search.NewWith(0, 64), search.NewWith(1<<30, 0)} {
+			differential(t, x, rand.New(rand.NewPCG(seed, 7)), 1500)
+		}
 	}
 }
 
@@ -69,10 +71,9 @@ func folded(texts ...string) []string {
 	return texts
 }
 
-func differential(t *testing.T, r *rand.Rand, steps int) {
+func differential(t *testing.T, x *search.Index, r *rand.Rand, steps int) {
 	t.Helper()
 	const pages = 3
-	x := search.New()
 	for range pages {
 		x.Page()
 	}
@@ -156,10 +157,11 @@ func FuzzIndex(f *testing.F) {
 		if len(title)+len(url) > 1<<12 {
 			t.Skip("longer texts are cut before they come here")
 		}
-		x := search.New()
+		x := search.NewWith(0, len(query)%3)
 		x.Page()
 		var an search.Analyzer
 		texts := make([][]string, search.PageSize)
+		compare(t, x, texts, query) // remembers the words before there are texts
 		for slot, own := range [][]string{{title, url}, {url, title + url}, {title}, {query}} {
 			texts[slot] = folded(own...)
 			x.Put(uint32(slot), an.Terms(texts[slot]))
