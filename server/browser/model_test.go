@@ -145,7 +145,7 @@ func sample(r *rand.Rand, most int) string {
 // good again for one snapshot, the state is the device's, and so is what a server knows that starts from the store.
 func TestTheStateComesToTheDevices(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(30) {
+	for seed := range uint64(10) {
 		m := &model{r: rand.New(rand.NewPCG(seed, 3)), tabs: map[int]*commandv1.Tab{}}
 		store := &shelf{copies: map[string]browser.Copy{}}
 		m.state = newState(t, store)

@@ -16,7 +16,11 @@ func TestFoldWritesAlike(t *testing.T) {
 		{"ΟΔΥΣΣΕΥΣ", "οδυσσευς", "οδυσσευσ"},
 		{"İstanbul", "istanbul", "ISTANBUL", "ıstanbul", "I\u0307stanbul"},
 		{"Café", "CAFE\u0301", "cafe\u0301"},
-		{"ПРИВЕТ", "привет"}, {"ﬁle", "FILE"}, {"한글", "\u1112\u1161\u11ab\u1100\u1173\u11af"}, {"ԲԱՐԵՎ", "բարեվ"}, {"ⴀ", "Ⴀ"},
+		{"ПРИВЕТ", "привет"},
+		{"ﬁle", "FILE"},
+		{"한글", "\u1112\u1161\u11ab\u1100\u1173\u11af"},
+		{"ԲԱՐԵՎ", "բարեվ"},
+		{"ⴀ", "Ⴀ"},
 	} {
 		for _, s := range row[1:] {
 			if search.Fold(s) != search.Fold(row[0]) {
@@ -57,7 +61,7 @@ func query(r *rand.Rand, texts [][]string) string {
 // TestIndexAnswersAsAReaderWould puts, takes and replaces texts at random and compares every answer with reading all.
 func TestIndexAnswersAsAReaderWould(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(6) {
+	for seed := range uint64(3) {
 		for _, x := range []*search.Index{search.New(), search.NewWith(0, 0), search.NewWith(0, 64), search.NewWith(1<<30, 0)} {
 			differential(t, x, rand.New(rand.NewPCG(seed, 7)), 1500)
 		}
@@ -128,7 +132,7 @@ func TestChurnDoesNotGrow(t *testing.T) {
 	x.Page()
 	var an search.Analyzer
 	texts := make([][]string, search.PageSize)
-	for step := range 60_000 {
+	for step := range 20_000 {
 		slot := uint32(r.IntN(len(texts)))
 		if texts[slot] != nil {
 			x.Take(slot, an.Terms(texts[slot]))
