@@ -208,23 +208,20 @@ func (s *Storage) RevokeToken(ctx context.Context, t auth.Token) error {
 	})
 }
 
+// copiesPage is how many copies are read at once; one may be several MiB.
+const copiesPage = 64
+
 // Copies implements browser.Store.
-func (s *Storage) Copies(ctx context.Context) ([]browser.Copy, error) {
-	var out []browser.Copy
-	after := ""
-	for {
-		rows, err := s.store.Read().ListBrowsers(ctx, db.ListBrowsersParams{AfterDeviceID: after, PageSize: pageSize})
-		if err != nil {
-			return nil, fmt.Errorf("list browser states: %w", err)
-		}
-		for _, row := range rows {
-			out = append(out, browser.Copy{Device: row.DeviceID, AsOf: fromMillis(row.AsOf), Body: row.Body})
-			after = row.DeviceID
-		}
-		if len(rows) < pageSize {
-			return out, nil
-		}
+func (s *Storage) Copies(ctx context.Context, after string) ([]browser.Copy, error) {
+	rows, err := s.store.Read().ListBrowsers(ctx, db.ListBrowsersParams{AfterDeviceID: after, PageSize: copiesPage})
+	if err != nil {
+		return nil, fmt.Errorf("list browser states: %w", err)
 	}
+	out := make([]browser.Copy, 0, len(rows))
+	for _, row := range rows {
+		out = append(out, browser.Copy{Device: row.DeviceID, AsOf: fromMillis(row.AsOf), Body: row.Body})
+	}
+	return out, nil
 }
 
 // Keep implements browser.Store.
@@ -235,6 +232,18 @@ func (s *Storage) Keep(ctx context.Context, copies []browser.Copy) error {
 				DeviceID: c.Device, AsOf: millis(c.AsOf), Body: c.Body,
 			}); err != nil {
 				return fmt.Errorf("store browser state: %w", err)
+			}
+		}
+		return nil
+	})
+}
+
+// Drop implements browser.Store.
+func (s *Storage) Drop(ctx context.Context, devices []string) error {
+	return s.store.Write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) error {
+		for _, id := range devices {
+			if _, err := q.DeleteBrowser(ctx, id); err != nil {
+				return fmt.Errorf("remove browser state: %w", err)
 			}
 		}
 		return nil
