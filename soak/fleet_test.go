@@ -44,9 +44,7 @@ type herd struct {
 // TestFleet holds many devices through a restart and a kill of their server. The long version judges memory, how fast
 // all are back, how evenly they come, and how dispatch fares meanwhile.
 func TestFleet(t *testing.T) {
-	if !long() {
-		t.Parallel()
-	}
+	t.Parallel()
 	h := &herd{t: t, dir: folder(t), size: 300}
 	if long() {
 		h.size = 10_000
@@ -57,6 +55,7 @@ func TestFleet(t *testing.T) {
 	h.connect()
 	h.weigh(bare)
 	h.dispatchAll()
+	h.steady("with nothing but commands", nil)
 	h.storm("a restart", func() { check(t, h.server.Stop()) })
 	h.storm("kill -9", h.server.Kill)
 	h.end()
@@ -92,8 +91,7 @@ func (h *herd) holdBare() int64 {
 		check(h.t, p.Ready(h.t.Context()))
 	}
 	until(h.t, soaktest.Patience, "all bare streams stand", func() bool {
-		connected, _, _ := h.standing(fleets)
-		return connected == h.size
+		return h.standing(fleets).Connected == h.size
 	})
 	heap, err := soaktest.AskHeap(h.t.Context(), server)
 	check(h.t, err)
@@ -104,19 +102,33 @@ func (h *herd) holdBare() int64 {
 }
 
 // standing adds up how fleets stand.
-func (h *herd) standing(fleets []*soaktest.Process) (connected int, executed int64, hellos []int64) {
+func (h *herd) standing(fleets []*soaktest.Process) soaktest.Standing {
 	h.t.Helper()
+	all := soaktest.Standing{Lost: map[string]int{}}
 	for _, p := range fleets {
 		st, err := soaktest.AskStanding(h.t.Context(), p)
 		check(h.t, err)
 		if st.Ended != "" {
 			h.t.Fatalf("a device gave up: %s", st.Ended)
 		}
-		connected += st.Connected
-		executed += st.Executed
-		hellos = append(hellos, st.Hellos...)
+		all.Connected += st.Connected
+		all.Executed += st.Executed
+		all.Hellos = append(all.Hellos, st.Hellos...)
+		for why, n := range st.Lost {
+			all.Lost[why] += n
+		}
 	}
-	return connected, executed, hellos
+	return all
+}
+
+// steady fails if a link has ended that nobody ended on purpose.
+func (h *herd) steady(when string, lost map[string]int) {
+	h.t.Helper()
+	for why, n := range h.standing(h.fleets).Lost {
+		if n > lost[why] {
+			h.t.Errorf("%s: %d links ended: %s", when, n-lost[why], why)
+		}
+	}
 }
 
 // connect enrols all devices and connects them.
@@ -174,8 +186,7 @@ func (h *herd) allBack(after int64) []int64 {
 	h.t.Helper()
 	var hellos []int64
 	until(h.t, soaktest.Patience, "all devices are connected", func() bool {
-		_, _, hellos = h.standing(h.fleets)
-		hellos = slices.DeleteFunc(hellos, func(at int64) bool { return at < after })
+		hellos = slices.DeleteFunc(h.standing(h.fleets).Hellos, func(at int64) bool { return at < after })
 		if len(hellos) < h.size {
 			wait(h.t, bucket) // asking all the time would load the machine that is measured
 		}
@@ -216,9 +227,7 @@ func (h *herd) dispatchAll() {
 		length = 10 * time.Second
 	}
 	for _, callers := range []int{1, 16} {
-		ctx, cancel := context.WithTimeout(h.t.Context(), length)
-		heard := soaktest.Load{Client: h.client, Devices: h.devices, Callers: callers}.Run(ctx)
-		cancel()
+		heard := h.load(length, callers)
 		if len(heard.Took) == 0 || len(heard.Failed) > 0 || heard.Offline > 0 {
 			h.t.Errorf("dispatch to connected devices: %d answers, %d offline, failed %v", len(heard.Took), heard.Offline, heard.Failed)
 		}
@@ -227,10 +236,18 @@ func (h *herd) dispatchAll() {
 	}
 }
 
+// load sends commands to devices for a while. The end is no deadline: that would be the server's to keep too, and end
+// the last calls with an answer.
+func (h *herd) load(length time.Duration, callers int) soaktest.Heard {
+	ctx, cancel := context.WithCancel(h.t.Context())
+	defer time.AfterFunc(length, cancel).Stop()
+	return soaktest.Load{Client: h.client, Devices: h.devices, Callers: callers}.Run(ctx)
+}
+
 // storm stops the server in some way, starts it again, and watches all devices come back.
 func (h *herd) storm(name string, stop func()) {
 	h.t.Helper()
-	_, executed, _ := h.standing(h.fleets)
+	executed := h.standing(h.fleets).Executed
 	began := time.Now()
 	stop()
 	gone := time.Since(began)
@@ -259,18 +276,18 @@ func (h *herd) storm(name string, stop func()) {
 	}
 	_, most := h.server.Memory()
 	h.figures.Note(name+": server's memory, at most", "%d MiB", most>>10)
-	if _, now, _ := h.standing(h.fleets); now < executed+int64(len(during.Took)) {
+	if now := h.standing(h.fleets).Executed; now < executed+int64(len(during.Took)) {
 		h.t.Errorf("devices have executed %d commands, and callers heard of %d", now-executed, len(during.Took))
 	}
+	lost := h.standing(h.fleets).Lost
 	h.dispatchEach()
+	h.steady("after "+name, lost)
 }
 
 // dispatchEach sends one command to some of the devices: the links that stand are real ones.
 func (h *herd) dispatchEach() {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(h.t.Context(), time.Second)
-	defer cancel()
-	heard := soaktest.Load{Client: h.client, Devices: h.devices, Callers: 8}.Run(ctx)
+	heard := h.load(time.Second, 8)
 	if len(heard.Took) == 0 || len(heard.Failed) > 0 || heard.Offline > 0 {
 		h.t.Errorf("after the storm: %d answers, %d offline, failed %v", len(heard.Took), heard.Offline, heard.Failed)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"strconv"
@@ -26,8 +27,9 @@ const RoleFleet = "fleet"
 type Standing struct {
 	Connected int
 	Executed  int64
-	Hellos    []int64 // of the links that stand: when they were begun, as Unix milliseconds
-	Ended     string  // why a device gave up, if one did
+	Hellos    []int64        // of the links that stand: when they were begun, as Unix milliseconds
+	Lost      map[string]int // links that have ended, by reason
+	Ended     string         // why a device gave up, if one did
 }
 
 // WriteIdentities writes identities to a file for the fleets.
@@ -64,6 +66,7 @@ func Actions() []string { return []string{"openTab"} }
 
 // member is one device of a fleet.
 type member struct {
+	fleet  *fleet
 	client *http.Client
 	begun  atomic.Int64 // when the last link was begun, as Unix milliseconds
 	stands atomic.Int64 // when the link that stands was begun; zero without one
@@ -78,8 +81,12 @@ func (m *member) Do(req *http.Request) (*http.Response, error) {
 func (m *member) status(st throwbar.Status) {
 	if st.Connected {
 		m.stands.Store(m.begun.Load())
-	} else {
-		m.stands.Store(0)
+		return
+	}
+	if m.stands.Swap(0) != 0 && st.Err != nil {
+		m.fleet.mu.Lock()
+		defer m.fleet.mu.Unlock()
+		m.fleet.lost[st.Err.Error()]++
 	}
 }
 
@@ -89,7 +96,8 @@ type fleet struct {
 	executed atomic.Int64
 
 	mu    sync.Mutex
-	ended string // guarded by mu
+	lost  map[string]int // guarded by mu
+	ended string         // guarded by mu
 }
 
 func playFleet(ctx context.Context, s *Stage) error {
@@ -101,10 +109,10 @@ func playFleet(ctx context.Context, s *Stage) error {
 	if err != nil {
 		return fmt.Errorf("read catalogue: %w", err)
 	}
-	f := &fleet{}
+	f := &fleet{lost: map[string]int{}}
 	devices := make([]*throwbar.Device, 0, len(identities))
 	for _, identity := range identities {
-		m := &member{client: &http.Client{Transport: linkTransport()}}
+		m := &member{fleet: f, client: &http.Client{Transport: linkTransport()}}
 		f.members = append(f.members, m)
 		d, err := throwbar.NewDevice(throwbar.DeviceConfig{
 			Identity: identity, Catalogue: catalogue, Actions: Actions(), BootTag: "b1", Spread: spread, HTTPClient: m,
@@ -134,7 +142,7 @@ func playFleet(ctx context.Context, s *Stage) error {
 func (f *fleet) answer(string) any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	st := Standing{Executed: f.executed.Load(), Ended: f.ended}
+	st := Standing{Executed: f.executed.Load(), Lost: maps.Clone(f.lost), Ended: f.ended}
 	for _, m := range f.members {
 		if begun := m.stands.Load(); begun != 0 {
 			st.Connected++
