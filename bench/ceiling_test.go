@@ -96,7 +96,7 @@ type peer struct {
 func startPeer(b *testing.B) *peer {
 	b.Helper()
 	program := filepath.Join(b.TempDir(), "peer")
-	build := exec.CommandContext(b.Context(), "go", "build", "-C", "peer", "-o", program, ".")
+	build := exec.CommandContext(b.Context(), "go", "build", "-C", "peer", "-o", program, "./cmd/peer")
 	if out, err := build.CombinedOutput(); err != nil {
 		b.Fatalf("build the NATS relay: %v\n%s", err, out)
 	}
