@@ -37,6 +37,7 @@ const ownerFile = "owner.token"
 // Config is what a server is made of. Only DataDir has to be set.
 type Config struct {
 	DataDir   string
+	Store     store.Config // Dir is DataDir's
 	Image     []byte       // descriptor image; the program's own if nil
 	Listener  rpc.Listener // rules of the address it listens on
 	Model     ModelConfig
@@ -86,7 +87,8 @@ func NewServer(ctx context.Context, cfg Config) (*Server, error) {
 	if s.catalogue, err = catalog.New(cfg.Image); err != nil {
 		return nil, err
 	}
-	if s.store, err = store.Open(ctx, store.Config{Dir: cfg.DataDir}); err != nil {
+	cfg.Store.Dir = cfg.DataDir
+	if s.store, err = store.Open(ctx, cfg.Store); err != nil {
 		return nil, err
 	}
 	if err := s.compose(ctx); err != nil {

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/pressly/goose/v3"
+
 	"throwbar.dev/throwbar/store/db"
 )
 
@@ -25,7 +27,7 @@ func BenchmarkAcceptFinish(b *testing.B) {
 }
 
 func benchmarkStore(b *testing.B, callers int, level Level) {
-	s := running(b, Config{})
+	s := running(b, onSQLite(), Config{})
 	spread(b, callers, func(ctx context.Context, n int64) error {
 		id := "00000000-0000-4000-8000-" + strconv.FormatInt(n, 10)
 		err := s.Write(ctx, level, func(ctx context.Context, q *db.Queries) error {
@@ -46,7 +48,7 @@ func benchmarkFloor(b *testing.B, callers int, level Level) {
 	path := filepath.Join(b.TempDir(), "floor.db")
 	pool := openWriter(path)
 	b.Cleanup(func() { _ = pool.Close() })
-	check(b, migrate(ctx, pool))
+	check(b, migrate(ctx, goose.DialectSQLite3, pool))
 	_, err := pool.ExecContext(ctx, "pragma synchronous = "+map[Level]string{Fast: "normal", Synced: "full"}[level])
 	check(b, err)
 	insert := prepare(b, pool, `insert into srv_command (id, group_id, workspace, device_id, name, principal, action, state,

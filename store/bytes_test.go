@@ -3,16 +3,22 @@ package store
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
 	"throwbar.dev/throwbar/store/db"
+	"throwbar.dev/throwbar/store/storetest"
 )
 
 // TestBytesComeBackAsTheyWere writes bytes that a database may take for text, numbers or nothing.
 func TestBytesComeBackAsTheyWere(t *testing.T) {
 	t.Parallel()
-	s := running(t, Config{})
+	onEach(t, testBytesComeBackAsTheyWere)
+}
+
+func testBytesComeBackAsTheyWere(t *testing.T, engine storetest.Engine) {
+	s := running(t, engine, Config{})
 	every := make([]byte, 256)
 	for n := range every {
 		every[n] = byte(n)
@@ -35,6 +41,9 @@ func TestBytesComeBackAsTheyWere(t *testing.T) {
 		if row.Body == nil || !bytes.Equal(row.Body, body) {
 			t.Errorf("%.40q came back as %.40q, nil: %v", body, row.Body, row.Body == nil)
 		}
+		if !engine.SQLite() {
+			continue
+		}
 		var kind string
 		check(t, s.reader.QueryRowContext(t.Context(), "select typeof(body) from srv_browser where device_id = ?", id).Scan(&kind))
 		if kind != "blob" {
@@ -46,7 +55,11 @@ func TestBytesComeBackAsTheyWere(t *testing.T) {
 // TestNilAndEmpty: nil is nothing, empty is a message with nothing set.
 func TestNilAndEmpty(t *testing.T) {
 	t.Parallel()
-	s := running(t, Config{})
+	onEach(t, testNilAndEmpty)
+}
+
+func testNilAndEmpty(t *testing.T, engine storetest.Engine) {
+	s := running(t, engine, Config{})
 	for id, result := range map[string][]byte{"nil": nil, "empty": {}, "full": []byte("result")} {
 		do(t, s, func(ctx context.Context, q *db.Queries) error {
 			if err := q.InsertCommand(ctx, command(id, 1)); err != nil {
@@ -68,8 +81,12 @@ func TestNilAndEmpty(t *testing.T) {
 // TestText has names that are no plain words.
 func TestText(t *testing.T) {
 	t.Parallel()
-	s := running(t, Config{})
-	for n, name := range []string{"1", "1e3", "0x10", " ", "a'b\"c", "Grüße 👋", "a\x00b", "NULL"} {
+	onEach(t, testText)
+}
+
+func testText(t *testing.T, engine storetest.Engine) {
+	s := running(t, engine, Config{})
+	for n, name := range []string{"1", "1e3", "0x10", " ", "a'b\"c", "Grüße 👋", "\u2028", "NULL"} {
 		id := fmt.Sprint("d", n)
 		do(t, s, func(ctx context.Context, q *db.Queries) error {
 			return q.InsertDevice(ctx, db.InsertDeviceParams{
@@ -82,4 +99,22 @@ func TestText(t *testing.T) {
 			t.Errorf("%q came back as %q", name, row.Name)
 		}
 	}
+}
+
+// TestTextThatIsNone: PostgreSQL holds neither, so SQLite takes neither, and says so in the same way.
+func TestTextThatIsNone(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, engine storetest.Engine) {
+		s := running(t, engine, Config{})
+		for _, name := range []string{"a\x00b", "\x00", "a\xffb", "\xed\xa0\x80"} {
+			err := s.Write(t.Context(), Fast, func(ctx context.Context, q *db.Queries) error {
+				return q.InsertDevice(ctx, db.InsertDeviceParams{
+					ID: "d", Workspace: "default", Name: name, Kind: 1, PairedAt: at, Actions: "[]",
+				})
+			})
+			if !errors.Is(err, ErrRefused) {
+				t.Errorf("%q: error is %v, want ErrRefused", name, err)
+			}
+		}
+	})
 }

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"throwbar.dev/throwbar/store/db"
 )
@@ -16,7 +19,7 @@ import (
 func TestWritersReadersBackups(t *testing.T) {
 	t.Parallel()
 	const writers, readers, ops, backups = 4, 4, 100, 3
-	s := running(t, Config{})
+	s := running(t, onSQLite(), Config{})
 	var group sync.WaitGroup
 	for w := range writers {
 		group.Go(func() {
@@ -56,7 +59,7 @@ func TestWritersReadersBackups(t *testing.T) {
 	group.Wait()
 	assertSound(t, s)
 	for n := range backups {
-		assertSound(t, opened(t, Config{Dir: filepath.Join(dir, fmt.Sprint(n))}))
+		assertSound(t, opened(t, onSQLite(), Config{Dir: filepath.Join(dir, fmt.Sprint(n))}))
 	}
 }
 
@@ -70,4 +73,53 @@ func compareCounts(t *testing.T, s *Store) {
 	if commands != events {
 		t.Errorf("a reader saw %d commands and %d events", commands, events)
 	}
+}
+
+// TestNobodyIsToldBusy has four writers and backups one after the other, from a connection of their own, for a while: 5 s,
+// or 30 s if THROWBAR_SOAK is set. A second connection that wrote would be told "database is locked" some 100,000 times.
+func TestNobodyIsToldBusy(t *testing.T) {
+	t.Parallel()
+	duration := 5 * time.Second
+	if os.Getenv("THROWBAR_SOAK") != "" {
+		duration = 30 * time.Second
+	}
+	s := running(t, onSQLite(), Config{})
+	over := time.After(duration)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() { <-over; stop() }()
+	var group sync.WaitGroup
+	var writes, backups atomic.Int64
+	var worst [4]time.Duration
+	for w := range worst {
+		group.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				start := time.Now()
+				if err := s.Write(t.Context(), Level(n%2), both(fmt.Sprintf("%d-%d", w, n))); err != nil {
+					t.Errorf("write: %v", err)
+					return
+				}
+				worst[w] = max(worst[w], time.Since(start))
+				writes.Add(1)
+			}
+		})
+	}
+	dir := t.TempDir()
+	group.Go(func() {
+		for ctx.Err() == nil {
+			path := filepath.Join(dir, "copy")
+			if err := s.Backup(t.Context(), path); err != nil {
+				t.Errorf("backup: %v", err)
+				return
+			}
+			check(t, os.Remove(path))
+			backups.Add(1)
+		}
+	})
+	group.Wait()
+	t.Logf("%d writes, %d backups, worst wait %v", writes.Load(), backups.Load(), slices.Max(worst[:]))
+	if writes.Load() == 0 || backups.Load() < 2 {
+		t.Errorf("only %d writes and %d backups", writes.Load(), backups.Load())
+	}
+	assertSound(t, s)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"throwbar.dev/throwbar/store/db"
+	"throwbar.dev/throwbar/store/storetest"
 )
 
 // at is the time that rows of the tests begin with.
@@ -19,13 +20,45 @@ func check(tb testing.TB, err error) {
 	}
 }
 
-// opened gives a store whose writer does not run, closed at the end of the test.
-func opened(tb testing.TB, config Config) *Store {
-	tb.Helper()
-	if config.Dir == "" {
-		config.Dir = tb.TempDir()
+// postgres is the server of this test binary.
+var postgres storetest.Cluster
+
+func TestMain(m *testing.M) {
+	defer postgres.Stop()
+	m.Run()
+}
+
+// onEach runs a test on both engines.
+func onEach(t *testing.T, test func(t *testing.T, engine storetest.Engine)) {
+	t.Helper()
+	for _, engine := range postgres.Engines() {
+		t.Run(engine.Name, func(t *testing.T) {
+			t.Parallel()
+			test(t, engine)
+		})
 	}
-	s, err := Open(tb.Context(), config)
+}
+
+// onSQLite is for tests of what only SQLite has.
+func onSQLite() storetest.Engine { return postgres.Engines()[0] }
+
+// place puts the store where nothing is, unless it says where it is.
+func place(tb testing.TB, engine storetest.Engine, config Config) Config {
+	tb.Helper()
+	switch {
+	case config.Dir != "" || config.URL != "":
+	case engine.SQLite():
+		config.Dir = tb.TempDir()
+	default:
+		config.URL = engine.URL(tb)
+	}
+	return config
+}
+
+// opened gives a store whose writer does not run, closed at the end of the test.
+func opened(tb testing.TB, engine storetest.Engine, config Config) *Store {
+	tb.Helper()
+	s, err := Open(tb.Context(), place(tb, engine, config))
 	check(tb, err)
 	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
@@ -36,9 +69,9 @@ func opened(tb testing.TB, config Config) *Store {
 }
 
 // running gives a store with its writer, both ended at the end of the test.
-func running(tb testing.TB, config Config) *Store {
+func running(tb testing.TB, engine storetest.Engine, config Config) *Store {
 	tb.Helper()
-	s := opened(tb, config)
+	s := opened(tb, engine, config)
 	run(tb, s)
 	return s
 }

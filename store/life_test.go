@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"throwbar.dev/throwbar/store/db"
+	"throwbar.dev/throwbar/store/storetest"
 )
 
 // changed runs a query that says how many rows it changed.
@@ -33,7 +34,11 @@ func getCommand(t *testing.T, s *Store, id string) db.Command {
 
 func TestCommandAdvancesOnlyFromItsState(t *testing.T) {
 	t.Parallel()
-	s := running(t, Config{})
+	onEach(t, testCommandAdvancesOnlyFromItsState)
+}
+
+func testCommandAdvancesOnlyFromItsState(t *testing.T, engine storetest.Engine) {
+	s := running(t, engine, Config{})
 	do(t, s, func(ctx context.Context, q *db.Queries) error { return q.InsertCommand(ctx, command("a", 1)) })
 	step := func(want int64, from, to string) {
 		t.Helper()
@@ -73,7 +78,11 @@ func TestCommandAdvancesOnlyFromItsState(t *testing.T) {
 
 func TestCommandEndsOnce(t *testing.T) {
 	t.Parallel()
-	s := running(t, Config{})
+	onEach(t, testCommandEndsOnce)
+}
+
+func testCommandEndsOnce(t *testing.T, engine storetest.Engine) {
+	s := running(t, engine, Config{})
 	do(t, s, func(ctx context.Context, q *db.Queries) error { return q.InsertCommand(ctx, command("a", 1)) })
 	end := func(ctx context.Context, q *db.Queries) (int64, error) { return q.FinishCommand(ctx, finish("a", 1)) }
 	from := func(state string) func(ctx context.Context, q *db.Queries) (int64, error) {
@@ -96,7 +105,11 @@ func TestCommandEndsOnce(t *testing.T) {
 
 func TestSweep(t *testing.T) {
 	t.Parallel()
-	s := running(t, Config{})
+	onEach(t, testSweep)
+}
+
+func testSweep(t *testing.T, engine storetest.Engine) {
+	s := running(t, engine, Config{})
 	do(t, s, func(ctx context.Context, q *db.Queries) error {
 		for n, id := range []string{"a", "b", "c", "d", "pending"} {
 			if err := q.InsertCommand(ctx, command(id, int64(n))); err != nil {
@@ -145,7 +158,11 @@ func TestSweep(t *testing.T) {
 // TestEventNumbersGrowForEver: no number is given twice, even after all but the last event are deleted.
 func TestEventNumbersGrowForEver(t *testing.T) {
 	t.Parallel()
-	s := running(t, Config{})
+	onEach(t, testEventNumbersGrowForEver)
+}
+
+func testEventNumbersGrowForEver(t *testing.T, engine storetest.Engine) {
+	s := running(t, engine, Config{})
 	if _, err := s.Read().GetEventRange(t.Context()); !errors.Is(err, sql.ErrNoRows) {
 		t.Errorf("range of no events: error is %v", err)
 	}
@@ -191,7 +208,11 @@ func TestEventNumbersGrowForEver(t *testing.T) {
 
 func TestSavedLife(t *testing.T) {
 	t.Parallel()
-	s := running(t, Config{})
+	onEach(t, testSavedLife)
+}
+
+func testSavedLife(t *testing.T, engine storetest.Engine) {
+	s := running(t, engine, Config{})
 	do(t, s, func(ctx context.Context, q *db.Queries) error {
 		for n, tab := range []string{"tab1", "tab2", "tab3"} {
 			if err := q.InsertSaved(ctx, db.InsertSavedParams{
@@ -241,7 +262,11 @@ func TestSavedLife(t *testing.T) {
 
 func TestRevocation(t *testing.T) {
 	t.Parallel()
-	s := running(t, Config{})
+	onEach(t, testRevocation)
+}
+
+func testRevocation(t *testing.T, engine storetest.Engine) {
+	s := running(t, engine, Config{})
 	hash := bytes.Repeat([]byte{0xff}, 32)
 	do(t, s, func(ctx context.Context, q *db.Queries) error {
 		if err := q.InsertDevice(ctx, db.InsertDeviceParams{
@@ -283,7 +308,11 @@ func TestRevocation(t *testing.T) {
 
 func TestConversation(t *testing.T) {
 	t.Parallel()
-	s := running(t, Config{})
+	onEach(t, testConversation)
+}
+
+func testConversation(t *testing.T, engine storetest.Engine) {
+	s := running(t, engine, Config{})
 	do(t, s, func(ctx context.Context, q *db.Queries) error {
 		return q.InsertConversation(ctx, db.InsertConversationParams{
 			ID: "v", Workspace: "default", Open: true, CreatedAt: at, UpdatedAt: at,

@@ -200,12 +200,8 @@ func conversationListers(r rows) map[string]lister {
 		},
 		"FindOpenConversations": {
 			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
-				from := "0"
-				if last.id != "" {
-					from = last.id + "\x00" // the least string after it
-				}
 				rows, err := q.FindOpenConversations(ctx, db.FindOpenConversationsParams{
-					Workspace: "default", FromID: from, ToID: "a", PageSize: size,
+					Workspace: "default", FromID: "0", AfterID: last.id, ToID: "a", PageSize: size,
 				})
 				return items(rows, err, func(c db.Conversation) item { return item{id: c.ID} })
 			},

@@ -24,7 +24,7 @@ func lockDir(dir string) (*os.File, error) {
 	if err := tryLock(file); err != nil {
 		defer file.Close()
 		if errors.Is(err, errHeld) {
-			return nil, &LockedError{Dir: dir, PID: holder(file)}
+			return nil, &LockedError{Name: dir, PID: holder(file)}
 		}
 		return nil, fmt.Errorf("lock %s: %w", file.Name(), err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"throwbar.dev/throwbar/store/db"
+	"throwbar.dev/throwbar/store/storetest"
 )
 
 // item is what a page is compared by: an id, and what the list is ordered by before it.
@@ -31,7 +32,11 @@ type lister struct {
 // many rows have the same time.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	s := running(t, Config{})
+	onEach(t, testPages)
+}
+
+func testPages(t *testing.T, engine storetest.Engine) {
+	s := running(t, engine, Config{})
 	seeded := seed(t, s)
 	lists := listers(seeded)
 	for _, name := range pagedQueries() {

@@ -12,6 +12,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pressly/goose/v3"
+
+	"throwbar.dev/throwbar/store/storetest"
 )
 
 type row map[string]any
@@ -101,7 +105,11 @@ func refused() map[string][]row {
 
 func TestChecksRefuse(t *testing.T) {
 	t.Parallel()
-	pool := migrated(t)
+	onEach(t, testChecksRefuse)
+}
+
+func testChecksRefuse(t *testing.T, engine storetest.Engine) {
+	pool := migrated(t, engine)
 	rows, cases := sound(), refused()
 	for _, table := range slices.Sorted(maps.Keys(rows)) { // agt_conversation comes before what refers to it
 		if err := insert(t.Context(), pool, table, rows[table]); err != nil {
@@ -129,14 +137,18 @@ func TestChecksRefuse(t *testing.T) {
 // TestNullsRefused puts a null into every column: only a command's result and error may be null.
 func TestNullsRefused(t *testing.T) {
 	t.Parallel()
-	pool := migrated(t)
+	onEach(t, testNullsRefused)
+}
+
+func testNullsRefused(t *testing.T, engine storetest.Engine) {
+	pool := migrated(t, engine)
 	for table, sound := range sound() {
 		for column := range sound {
 			if table == "srv_command" && (column == "result" || column == "error") {
 				continue
 			}
-			if table == "srv_event" && column == "seq" {
-				continue // SQLite fills it in
+			if engine.SQLite() && table == "srv_event" && column == "seq" {
+				continue // it is filled in
 			}
 			bad := another(sound)
 			bad[column] = nil
@@ -149,7 +161,11 @@ func TestNullsRefused(t *testing.T) {
 
 func TestKeysRefuse(t *testing.T) {
 	t.Parallel()
-	pool := migrated(t)
+	onEach(t, testKeysRefuse)
+}
+
+func testKeysRefuse(t *testing.T, engine storetest.Engine) {
+	pool := migrated(t, engine)
 	rows := sound()
 	for _, table := range slices.Sorted(maps.Keys(rows)) {
 		check(t, insert(t.Context(), pool, table, rows[table]))
@@ -177,11 +193,16 @@ func TestKeysRefuse(t *testing.T) {
 }
 
 // migrated gives a new database by itself.
-func migrated(tb testing.TB) *sql.DB {
+func migrated(tb testing.TB, engine storetest.Engine) *sql.DB {
 	tb.Helper()
+	if !engine.SQLite() {
+		pool := storetest.Open(tb, engine.URL(tb))
+		check(tb, migrate(tb.Context(), goose.DialectPostgres, pool))
+		return pool
+	}
 	pool := openWriter(filepath.Join(tb.TempDir(), "new.db"))
 	tb.Cleanup(func() { check(tb, pool.Close()) })
-	check(tb, migrate(tb.Context(), pool))
+	check(tb, migrate(tb.Context(), goose.DialectSQLite3, pool))
 	return pool
 }
 
@@ -206,12 +227,12 @@ func another(r row) row {
 
 func insert(ctx context.Context, pool *sql.DB, table string, r row) error {
 	columns := slices.Sorted(maps.Keys(r))
-	values := make([]any, len(columns))
+	values, places := make([]any, len(columns)), make([]string, len(columns))
 	for n, column := range columns {
-		values[n] = r[column]
+		values[n], places[n] = r[column], fmt.Sprint("$", n+1)
 	}
-	_, err := pool.ExecContext(ctx, fmt.Sprintf("insert into %s (%s) values (?%s)", table, strings.Join(columns, ", "),
-		strings.Repeat(", ?", len(columns)-1)), values...)
+	_, err := pool.ExecContext(ctx, fmt.Sprintf("insert into %s (%s) values (%s)", table, strings.Join(columns, ", "),
+		strings.Join(places, ", ")), values...)
 	return err
 }
 

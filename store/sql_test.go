@@ -2,6 +2,10 @@ package store
 
 import (
 	"database/sql"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"throwbar.dev/throwbar/store/storetest"
 )
 
 // TestParametersInOrder guards against a trap: mattn/go-sqlite3 numbers $N by first appearance, whatever N says, so
@@ -34,6 +40,60 @@ func TestParametersInOrder(t *testing.T) {
 	}
 }
 
+// TestTheDriverSwaps shows the trap itself: two engines, one statement, two answers. If this test fails the driver has
+// been mended, and the checks of the order can go.
+func TestTheDriverSwaps(t *testing.T) {
+	t.Parallel()
+	want := map[string]string{"sqlite": "two one", "postgres": "one two"}
+	onEach(t, func(t *testing.T, engine storetest.Engine) {
+		s := opened(t, engine, Config{})
+		var a, b string
+		check(t, s.reader.QueryRowContext(t.Context(), "select cast($2 as text), cast($1 as text)", "one", "two").Scan(&b, &a))
+		if got := a + " " + b; got != want[engine.Name] {
+			t.Errorf("$1 and $2 are %q, want %q", got, want[engine.Name])
+		}
+	})
+}
+
+// TestStatementsInGoAreInOrder looks at the statements that are written in Go, in this package and wherever else the
+// database is reached by hand.
+func TestStatementsInGoAreInOrder(t *testing.T) {
+	t.Parallel()
+	found := 0
+	check(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && slices.Contains([]string{"node_modules", "db", "gen", "third_party", ".git"}, entry.Name()) {
+			return fs.SkipDir
+		}
+		if filepath.Ext(path) != ".go" || path == filepath.Join("..", "store", "sql_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			literal, ok := n.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING || !regexp.MustCompile(`(?i)\b(select|insert|update|delete|values)\b`).MatchString(literal.Value) {
+				return true
+			}
+			if regexp.MustCompile(`\$\d`).MatchString(literal.Value) {
+				found++
+			}
+			if !inOrder(literal.Value) {
+				t.Errorf("%s: a parameter comes before a lower one: %s", path, literal.Value)
+			}
+			return true
+		})
+		return nil
+	}))
+	if found < 3 {
+		t.Errorf("only %d statements with parameters were found", found)
+	}
+}
+
 // TestPortable refuses what one of the engines reads otherwise than the other.
 func TestPortable(t *testing.T) {
 	t.Parallel()
@@ -54,7 +114,7 @@ func TestPortable(t *testing.T) {
 // TestPlans looks how SQLite answers each statement: by an index, and without sorting.
 func TestPlans(t *testing.T) {
 	t.Parallel()
-	pool := migrated(t)
+	pool := migrated(t, onSQLite())
 	parameter := regexp.MustCompile(`@\w+`)
 	step := regexp.MustCompile(`^(SCAN|USE TEMP B-TREE)`)
 	// The log is read from one of its ends, row by row up to a limit.

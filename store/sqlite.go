@@ -4,20 +4,21 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/mattn/go-sqlite3"
 	"github.com/pressly/goose/v3"
-)
 
-//go:embed migrations/sqlite/*.sql
-var migrations embed.FS
+	"throwbar.dev/throwbar/store/db"
+)
 
 const (
 	databaseName = "throwbar.db"
@@ -47,7 +48,28 @@ func newConnector(path string, settings url.Values, setup string) *connector {
 }
 
 // Connect opens one connection.
-func (c *connector) Connect(context.Context) (driver.Conn, error) { return c.driver.Open(c.dsn) }
+func (c *connector) Connect(context.Context) (driver.Conn, error) {
+	conn, err := c.driver.Open(c.dsn)
+	if err != nil {
+		return nil, err
+	}
+	raw, ok := conn.(*sqlite3.SQLiteConn)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("connection is a %T", conn), conn.Close())
+	}
+	return checkedConn{raw}, nil
+}
+
+// checkedConn refuses what PostgreSQL refuses by itself, so that what one engine takes the other does too.
+type checkedConn struct{ *sqlite3.SQLiteConn }
+
+// CheckNamedValue looks at a parameter before it is bound.
+func (checkedConn) CheckNamedValue(value *driver.NamedValue) error {
+	if text, ok := value.Value.(string); ok && (!utf8.ValidString(text) || strings.ContainsRune(text, 0)) {
+		return &Error{Kind: ErrRefused, Cause: errors.New("text with a zero byte, or that is no UTF-8")}
+	}
+	return driver.ErrSkip // to what is done with any parameter
+}
 
 // Driver is SQLite's.
 func (c *connector) Driver() driver.Driver { return &c.driver }
@@ -99,23 +121,108 @@ func makeFile(path string) error {
 	return file.Close()
 }
 
-// migrate brings the database to the newest version, and refuses one that is newer still.
-func migrate(ctx context.Context, pool *sql.DB) error {
-	folder, err := fs.Sub(migrations, "migrations/sqlite")
+// sqliteEngine is one file in a folder that it has locked.
+type sqliteEngine struct {
+	dir, path string
+	readers   int
+	maxPages  int
+	lock      *os.File
+	pool      *sql.DB
+}
+
+func newSQLite(config Config) (*sqliteEngine, error) {
+	if config.Dir == "" {
+		return nil, errors.New("no folder is given")
+	}
+	dir, err := filepath.Abs(config.Dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	provider, err := goose.NewProvider(goose.DialectSQLite3, pool, folder, goose.WithDisableGlobalRegistry(true))
+	return &sqliteEngine{
+		dir: dir, path: filepath.Join(dir, databaseName), readers: config.Readers, maxPages: config.MaxPages,
+	}, nil
+}
+
+func (e *sqliteEngine) name() string { return e.path }
+
+func (e *sqliteEngine) open(ctx context.Context) (session, *sql.DB, error) {
+	if err := os.MkdirAll(e.dir, 0o700); err != nil {
+		return nil, nil, fmt.Errorf("make folder of the store: %w", err)
+	}
+	var err error
+	if e.lock, err = lockDir(e.dir); err != nil {
+		return nil, nil, err
+	}
+	if err := makeFile(e.path); err != nil {
+		return nil, nil, err
+	}
+	e.pool = openWriter(e.path)
+	if err := migrate(ctx, goose.DialectSQLite3, e.pool); err != nil {
+		return nil, nil, fmt.Errorf("migrate: %w", err)
+	}
+	conn, err := e.pool.Conn(ctx)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	current, target, err := provider.GetVersions(ctx)
-	if err != nil {
-		return err
+	writing := &sqliteSession{conn: conn, level: Synced} // as openWriter has set it
+	if e.maxPages > 0 {
+		if err := writing.exec(fmt.Sprintf("pragma max_page_count = %d", e.maxPages)); err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("limit pages: %w", err), conn.Close())
+		}
 	}
-	if current > target {
-		return fmt.Errorf("%w: its version is %d, the newest known is %d", ErrNewer, current, target)
+	reader := openReaders(e.path, e.readers)
+	if err := reader.PingContext(ctx); err != nil {
+		return nil, nil, errors.Join(err, reader.Close(), conn.Close())
 	}
-	_, err = provider.Up(ctx)
+	return writing, reader, nil
+}
+
+// snapshot needs no options: every transaction of SQLite sees one state.
+func (e *sqliteEngine) snapshot() *sql.TxOptions { return nil }
+
+func (e *sqliteEngine) close() error {
+	var errs []error
+	if e.pool != nil {
+		errs = append(errs, e.pool.Close())
+	}
+	if e.lock != nil {
+		errs = append(errs, unlockDir(e.lock))
+	}
+	return errors.Join(errs...)
+}
+
+// sqliteSession is a connection that no network can cut.
+type sqliteSession struct {
+	conn  *sql.Conn
+	level Level
+}
+
+func (s *sqliteSession) begin(level Level) (db.DBTX, error) {
+	if level != s.level {
+		statement := "pragma synchronous = normal"
+		if level == Synced {
+			statement = "pragma synchronous = full"
+		}
+		if err := s.exec(statement); err != nil {
+			return nil, err
+		}
+		s.level = level
+	}
+	return s.conn, s.exec("begin immediate")
+}
+
+func (s *sqliteSession) commit() error { return s.exec("commit") }
+
+// rollback has nothing to roll back if the disk was full.
+func (s *sqliteSession) rollback() { _ = s.exec("rollback") }
+
+func (s *sqliteSession) lost() bool { return false }
+
+func (s *sqliteSession) restore(time.Duration) (bool, error) { return false, nil }
+
+func (s *sqliteSession) close() error { return s.conn.Close() }
+
+func (s *sqliteSession) exec(statement string) error {
+	_, err := s.conn.ExecContext(context.Background(), statement)
 	return err
 }

@@ -13,12 +13,13 @@ import (
 	"testing"
 
 	"throwbar.dev/throwbar/store/db"
+	"throwbar.dev/throwbar/store/storetest"
 )
 
 func TestOpenMakesPrivateFiles(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "a folder? with #odd% characters", "deeper")
-	s := running(t, Config{Dir: dir})
+	s := running(t, onSQLite(), Config{Dir: dir})
 	do(t, s, func(ctx context.Context, q *db.Queries) error { return q.InsertCommand(ctx, command("a", 1)) })
 	info, err := os.Stat(dir)
 	check(t, err)
@@ -43,10 +44,14 @@ func TestOpenMakesPrivateFiles(t *testing.T) {
 
 func TestOpenAgain(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	onEach(t, testOpenAgain)
+}
+
+func testOpenAgain(t *testing.T, engine storetest.Engine) {
+	config := place(t, engine, Config{})
 	var schema string
 	for round := range 3 {
-		s, err := Open(t.Context(), Config{Dir: dir})
+		s, err := Open(t.Context(), config)
 		check(t, err)
 		stop := run(t, s)
 		id := fmt.Sprint("c", round)
@@ -68,17 +73,27 @@ func TestOpenAgain(t *testing.T) {
 
 func TestOpenRefusesNewerDatabase(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	s, err := Open(t.Context(), Config{Dir: dir})
+	onEach(t, testOpenRefusesNewerDatabase)
+}
+
+func testOpenRefusesNewerDatabase(t *testing.T, engine storetest.Engine) {
+	config := place(t, engine, Config{})
+	s, err := Open(t.Context(), config)
 	check(t, err)
 	check(t, s.Close())
-	pool := openWriter(filepath.Join(dir, databaseName))
-	_, err = pool.ExecContext(t.Context(), "insert into goose_db_version (version_id, is_applied) values (9999, 1)")
-	check(t, errors.Join(err, pool.Close()))
-	if _, err := Open(t.Context(), Config{Dir: dir}); !errors.Is(err, ErrNewer) {
-		t.Errorf("error is %v, want ErrNewer", err)
+	const newer = "insert into goose_db_version (version_id, is_applied) values (9999, true)"
+	if engine.SQLite() {
+		pool := openWriter(filepath.Join(config.Dir, databaseName))
+		_, err = pool.ExecContext(t.Context(), newer)
+		check(t, errors.Join(err, pool.Close()))
+	} else {
+		storetest.Exec(t, config.URL, newer)
 	}
-	assertUnlocked(t, dir)
+	for range 2 { // the second time because the first has freed the lock
+		if _, err := Open(t.Context(), config); !errors.Is(err, ErrNewer) {
+			t.Errorf("error is %v, want ErrNewer", err)
+		}
+	}
 }
 
 func TestOpenRefusesNoDatabase(t *testing.T) {
@@ -89,7 +104,9 @@ func TestOpenRefusesNoDatabase(t *testing.T) {
 	if _, err := Open(t.Context(), Config{Dir: dir}); !errors.Is(err, ErrDamaged) {
 		t.Errorf("error is %v, want ErrDamaged", err)
 	}
-	assertUnlocked(t, dir)
+	lock, err := lockDir(dir)
+	check(t, err)
+	check(t, unlockDir(lock))
 	if _, err := Open(t.Context(), Config{}); err == nil {
 		t.Error("a store without folder was opened")
 	}
@@ -97,7 +114,11 @@ func TestOpenRefusesNoDatabase(t *testing.T) {
 
 func TestReadPoolCannotWrite(t *testing.T) {
 	t.Parallel()
-	s := running(t, Config{})
+	onEach(t, testReadPoolCannotWrite)
+}
+
+func testReadPoolCannotWrite(t *testing.T, engine storetest.Engine) {
+	s := running(t, engine, Config{})
 	do(t, s, func(ctx context.Context, q *db.Queries) error { return q.InsertCommand(ctx, command("a", 1)) })
 	err := s.Read().InsertCommand(t.Context(), command("b", 1))
 	if !errors.Is(typed(err), ErrReadOnly) {
@@ -110,6 +131,9 @@ func TestReadPoolCannotWrite(t *testing.T) {
 	if !errors.Is(typed(err), ErrReadOnly) {
 		t.Errorf("ReadTx: error is %v, want ErrReadOnly", err)
 	}
+	if !engine.SQLite() {
+		return
+	}
 	if _, err := s.reader.ExecContext(t.Context(), "pragma query_only = 0; delete from srv_command"); err == nil {
 		t.Error("a reader that lifted query_only could write")
 	}
@@ -117,7 +141,11 @@ func TestReadPoolCannotWrite(t *testing.T) {
 
 func TestReadTxSeesOneState(t *testing.T) {
 	t.Parallel()
-	s := running(t, Config{})
+	onEach(t, testReadTxSeesOneState)
+}
+
+func testReadTxSeesOneState(t *testing.T, engine storetest.Engine) {
+	s := running(t, engine, Config{})
 	check(t, s.ReadTx(t.Context(), func(q *db.Queries) error {
 		for n := range 3 {
 			rows, err := q.ListCommands(t.Context(), listCommands("default"))
@@ -145,7 +173,7 @@ func TestReadTxSeesOneState(t *testing.T) {
 
 func TestBackup(t *testing.T) {
 	t.Parallel()
-	s := running(t, Config{})
+	s := running(t, onSQLite(), Config{})
 	do(t, s, func(ctx context.Context, q *db.Queries) error { return q.InsertCommand(ctx, command("a", 1)) })
 	dir := filepath.Join(t.TempDir(), "restored")
 	check(t, os.Mkdir(dir, 0o700))
@@ -156,7 +184,7 @@ func TestBackup(t *testing.T) {
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("backup has mode %v", info.Mode())
 	}
-	restored := opened(t, Config{Dir: dir})
+	restored := opened(t, onSQLite(), Config{Dir: dir})
 	rows, err := restored.Read().ListCommands(t.Context(), listCommands("default"))
 	check(t, err)
 	if len(rows) != 1 || rows[0].ID != "a" {
@@ -188,7 +216,11 @@ func TestOneSQLite(t *testing.T) {
 // schemaOf is the whole schema as SQLite stores it.
 func schemaOf(tb testing.TB, s *Store) string {
 	tb.Helper()
-	rows, err := s.reader.QueryContext(tb.Context(), "select coalesce(sql, name) from sqlite_master order by name")
+	query := "select coalesce(sql, name) from sqlite_master order by name"
+	if _, ok := s.engine.(*postgresEngine); ok {
+		query = "select indexdef from pg_indexes where schemaname = 'public' order by indexname"
+	}
+	rows, err := s.reader.QueryContext(tb.Context(), query)
 	check(tb, err)
 	defer rows.Close()
 	var all []string
@@ -199,13 +231,4 @@ func schemaOf(tb testing.TB, s *Store) string {
 	}
 	check(tb, rows.Err())
 	return strings.Join(all, "\n")
-}
-
-func assertUnlocked(tb testing.TB, dir string) {
-	tb.Helper()
-	lock, err := lockDir(dir)
-	if err != nil {
-		tb.Fatalf("folder is still locked: %v", err)
-	}
-	check(tb, unlockDir(lock))
 }

@@ -13,13 +13,18 @@ import (
 	"time"
 
 	"throwbar.dev/throwbar/store/db"
+	"throwbar.dev/throwbar/store/storetest"
 )
 
 // TestOneBadOpHarmsNoOther puts three bad ops among many into one group: one breaks a key, one returns an error of its
 // own, one panics.
 func TestOneBadOpHarmsNoOther(t *testing.T) {
 	t.Parallel()
-	s := opened(t, Config{Delay: time.Hour})
+	onEach(t, testOneBadOpHarmsNoOther)
+}
+
+func testOneBadOpHarmsNoOther(t *testing.T, engine storetest.Engine) {
+	s := opened(t, engine, Config{Delay: time.Hour})
 	const ops = 60
 	own := errors.New("not today")
 	bad := map[int]func(context.Context, *db.Queries) error{
@@ -78,7 +83,11 @@ func TestOneBadOpHarmsNoOther(t *testing.T) {
 // TestOrder mixes Write and WriteLater; the events have to be numbered in the order of queuing, over several groups.
 func TestOrder(t *testing.T) {
 	t.Parallel()
-	s := opened(t, Config{Delay: time.Hour, Batch: 7})
+	onEach(t, testOrder)
+}
+
+func testOrder(t *testing.T, engine storetest.Engine) {
+	s := opened(t, engine, Config{Delay: time.Hour, Batch: 7})
 	const ops = 100
 	var writes sync.WaitGroup
 	var done []int // by the writer's goroutine only
@@ -131,7 +140,11 @@ func TestOrder(t *testing.T) {
 
 func TestWriteTakesDeferredOnesAlong(t *testing.T) {
 	t.Parallel()
-	s := running(t, Config{Delay: time.Hour})
+	onEach(t, testWriteTakesDeferredOnesAlong)
+}
+
+func testWriteTakesDeferredOnesAlong(t *testing.T, engine storetest.Engine) {
+	s := running(t, engine, Config{Delay: time.Hour})
 	var later error = errors.New("not called")
 	s.WriteLater(both("later"), func(err error) { later = err })
 	check(t, s.Write(t.Context(), Fast, both("now")))
@@ -143,7 +156,11 @@ func TestWriteTakesDeferredOnesAlong(t *testing.T) {
 
 func TestWriteLaterIsCommittedAlone(t *testing.T) {
 	t.Parallel()
-	s := running(t, Config{Delay: time.Millisecond})
+	onEach(t, testWriteLaterIsCommittedAlone)
+}
+
+func testWriteLaterIsCommittedAlone(t *testing.T, engine storetest.Engine) {
+	s := running(t, engine, Config{Delay: time.Millisecond})
 	for n := range 3 {
 		done := make(chan error)
 		s.WriteLater(both(fmt.Sprint("alone ", n)), func(err error) { done <- err })
@@ -157,7 +174,11 @@ func TestWriteLaterIsCommittedAlone(t *testing.T) {
 // TestFullGroupDoesNotWait: a group of deferred ops that is full is committed before the delay is over.
 func TestFullGroupDoesNotWait(t *testing.T) {
 	t.Parallel()
-	s := running(t, Config{Delay: time.Hour, Batch: 10})
+	onEach(t, testFullGroupDoesNotWait)
+}
+
+func testFullGroupDoesNotWait(t *testing.T, engine storetest.Engine) {
+	s := running(t, engine, Config{Delay: time.Hour, Batch: 10})
 	done := make(chan error, 10)
 	for n := range 10 {
 		s.WriteLater(both(fmt.Sprint(n)), func(err error) { done <- err })
@@ -169,11 +190,11 @@ func TestFullGroupDoesNotWait(t *testing.T) {
 
 func TestLevels(t *testing.T) {
 	t.Parallel()
-	s := opened(t, Config{Delay: time.Hour})
+	s := opened(t, onSQLite(), Config{Delay: time.Hour})
 	var seen []int
 	look := func(ctx context.Context, _ *db.Queries) error {
 		var level int
-		if err := s.writer.conn.QueryRowContext(ctx, "pragma synchronous").Scan(&level); err != nil {
+		if err := s.writer.session.(*sqliteSession).conn.QueryRowContext(ctx, "pragma synchronous").Scan(&level); err != nil {
 			return err
 		}
 		seen = append(seen, level)
@@ -199,7 +220,11 @@ func TestLevels(t *testing.T) {
 
 func TestCancelledBeforeTaken(t *testing.T) {
 	t.Parallel()
-	s := opened(t, Config{})
+	onEach(t, testCancelledBeforeTaken)
+}
+
+func testCancelledBeforeTaken(t *testing.T, engine storetest.Engine) {
+	s := opened(t, engine, Config{})
 	never := func(context.Context, *db.Queries) error {
 		t.Error("a withdrawn op ran")
 		return nil
@@ -223,7 +248,11 @@ func TestCancelledBeforeTaken(t *testing.T) {
 // TestCancelledAfterTaken: what the writer has begun it ends, and the caller is told how.
 func TestCancelledAfterTaken(t *testing.T) {
 	t.Parallel()
-	s := running(t, Config{})
+	onEach(t, testCancelledAfterTaken)
+}
+
+func testCancelledAfterTaken(t *testing.T, engine storetest.Engine) {
+	s := running(t, engine, Config{})
 	type key struct{}
 	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
 	err := s.Write(ctx, Fast, func(inside context.Context, q *db.Queries) error {
@@ -239,7 +268,11 @@ func TestCancelledAfterTaken(t *testing.T) {
 
 func TestWriteInsideWrite(t *testing.T) {
 	t.Parallel()
-	s := running(t, Config{})
+	onEach(t, testWriteInsideWrite)
+}
+
+func testWriteInsideWrite(t *testing.T, engine storetest.Engine) {
+	s := running(t, engine, Config{})
 	inner := func(ctx context.Context, _ *db.Queries) error { return s.Write(ctx, Fast, both("inner")) }
 	if err := s.Write(t.Context(), Fast, inner); !errors.Is(err, ErrNested) {
 		t.Errorf("error is %v, want ErrNested", err)
@@ -253,7 +286,11 @@ func TestWriteInsideWrite(t *testing.T) {
 
 func TestOverload(t *testing.T) {
 	t.Parallel()
-	s := opened(t, Config{Queue: 2})
+	onEach(t, testOverload)
+}
+
+func testOverload(t *testing.T, engine storetest.Engine) {
+	s := opened(t, engine, Config{Queue: 2})
 	var answers []error
 	for n := range 3 {
 		s.WriteLater(both(fmt.Sprint(n)), func(err error) { answers = append(answers, err) })
@@ -273,7 +310,11 @@ func TestOverload(t *testing.T) {
 
 func TestRunDrains(t *testing.T) {
 	t.Parallel()
-	s := opened(t, Config{Delay: time.Hour, Batch: 3})
+	onEach(t, testRunDrains)
+}
+
+func testRunDrains(t *testing.T, engine storetest.Engine) {
+	s := opened(t, engine, Config{Delay: time.Hour, Batch: 3})
 	const ops = 20
 	written := 0
 	for n := range ops {
@@ -300,7 +341,11 @@ func TestRunDrains(t *testing.T) {
 
 func TestCloseAnswersWhoWaits(t *testing.T) {
 	t.Parallel()
-	s := opened(t, Config{})
+	onEach(t, testCloseAnswersWhoWaits)
+}
+
+func testCloseAnswersWhoWaits(t *testing.T, engine storetest.Engine) {
+	s := opened(t, engine, Config{})
 	answer := make(chan error)
 	go func() { answer <- s.Write(t.Context(), Fast, both("a")) }()
 	waitQueued(s, 1)
@@ -313,7 +358,11 @@ func TestCloseAnswersWhoWaits(t *testing.T) {
 
 func TestCloseWhileRunning(t *testing.T) {
 	t.Parallel()
-	s := running(t, Config{})
+	onEach(t, testCloseWhileRunning)
+}
+
+func testCloseWhileRunning(t *testing.T, engine storetest.Engine) {
+	s := running(t, engine, Config{})
 	check(t, s.Write(t.Context(), Fast, both("a")))
 	if err := s.Close(); err == nil {
 		t.Error("a running store was closed")
@@ -321,42 +370,13 @@ func TestCloseWhileRunning(t *testing.T) {
 	check(t, s.Write(t.Context(), Fast, both("b")))
 }
 
-// TestDiskFull: an op that fits no more says so, and those that fit go on.
-func TestDiskFull(t *testing.T) {
-	t.Parallel()
-	s := opened(t, Config{})
-	var pages int
-	check(t, s.writer.conn.QueryRowContext(t.Context(), "pragma page_count").Scan(&pages))
-	_, err := s.writer.conn.ExecContext(t.Context(), fmt.Sprintf("pragma max_page_count = %d", pages+40))
-	check(t, err)
-	large := command("large", 1)
-	large.Action = make([]byte, 1<<20)
-	answers := make(chan error, 3)
-	for n, write := range []func(context.Context, *db.Queries) error{
-		both("small"),
-		func(ctx context.Context, q *db.Queries) error { return q.InsertCommand(ctx, large) },
-		both("small too"),
-	} {
-		s.WriteLater(write, func(err error) {
-			if (err != nil) != (n == 1) {
-				t.Errorf("op %d: %v", n, err)
-			}
-			answers <- err
-		})
-	}
-	run(t, s)
-	<-answers
-	var typed *Error
-	if err := <-answers; !errors.Is(err, ErrDiskFull) || !errors.As(err, &typed) || typed.Cause == nil {
-		t.Errorf("error is %v, want ErrDiskFull with its cause", err)
-	}
-	<-answers
-	assertSound(t, s)
-}
-
 func TestErrorsOfOpsStayAsTheyAre(t *testing.T) {
 	t.Parallel()
-	s := running(t, Config{})
+	onEach(t, testErrorsOfOpsStayAsTheyAre)
+}
+
+func testErrorsOfOpsStayAsTheyAre(t *testing.T, engine storetest.Engine) {
+	s := running(t, engine, Config{})
 	err := s.Write(t.Context(), Fast, func(ctx context.Context, q *db.Queries) error {
 		_, err := q.GetCommand(ctx, db.GetCommandParams{Workspace: "default", ID: "none"})
 		return err
@@ -369,7 +389,11 @@ func TestErrorsOfOpsStayAsTheyAre(t *testing.T) {
 // TestOpEndsTheWriter: an op that ends its goroutine, as a failed assertion in a test does, leaves nobody waiting.
 func TestOpEndsTheWriter(t *testing.T) {
 	t.Parallel()
-	s := opened(t, Config{Batch: 2})
+	onEach(t, testOpEndsTheWriter)
+}
+
+func testOpEndsTheWriter(t *testing.T, engine storetest.Engine) {
+	s := opened(t, engine, Config{Batch: 2})
 	answers := make(chan error)
 	for n := range 4 {
 		write := both(fmt.Sprint(n))

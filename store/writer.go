@@ -12,7 +12,8 @@ import (
 )
 
 // Run is the writer: it applies what is queued until ctx is done, then refuses further writes, applies the rest and
-// returns nil. It can run once. Nothing is written while it does not run.
+// returns nil. It can run once. Nothing is written while it does not run. It ends with an error, ErrLocked, if another
+// server has taken the database while the connection was lost.
 func (s *Store) Run(ctx context.Context) error {
 	if !s.queue.begin() {
 		return errors.New("run store: it runs or ran already, or is closed")
@@ -25,6 +26,9 @@ func (s *Store) Run(ctx context.Context) error {
 			return nil
 		}
 		s.writer.apply(group)
+		if s.writer.stopped != nil {
+			return fmt.Errorf("write to %s: %w", s.engine.name(), s.writer.stopped)
+		}
 		if len(group) > 1 {
 			runtime.Gosched() // lets those just answered queue what they do next: a quarter more throughput
 		}
@@ -105,17 +109,21 @@ func (c opContext) Value(key any) any {
 	return c.outer.Value(key)
 }
 
-// writer has the one connection that writes. It belongs to Run's goroutine.
+// writer applies ops to the one connection that writes. It belongs to Run's goroutine.
 type writer struct {
-	conn    *sql.Conn
-	queries *db.Queries
-	level   Level
-	live    []*op // of the group in hand; kept for its memory
+	session   session
+	watched   *watched
+	queries   *db.Queries              // over watched
+	fault     func(stage string) error // of Config; may be nil
+	reconnect time.Duration
+	stopped   error // why nothing can be written any more
+	live      []*op // of the group in hand; kept for its memory
 }
 
-// newWriter takes a connection on which synchronous is FULL.
-func newWriter(conn *sql.Conn) *writer {
-	return &writer{conn: conn, queries: db.New(conn), level: Synced}
+func newWriter(s session, config Config) *writer {
+	w := &writer{session: s, watched: &watched{}, fault: config.Fault, reconnect: config.Reconnect}
+	w.queries = db.New(w.watched)
+	return w
 }
 
 // apply commits a group and answers its ops, in order, even if one of them ends the goroutine.
@@ -141,7 +149,7 @@ func (w *writer) apply(group []*op) {
 	err := w.commit(level, live...)
 	for _, o := range live {
 		own := err
-		if err != nil && len(live) > 1 {
+		if err != nil && len(live) > 1 && !ofConnection(err) {
 			own = w.commit(o.level, o)
 		}
 		answered++
@@ -149,42 +157,116 @@ func (w *writer) apply(group []*op) {
 	}
 }
 
-// commit runs ops in one transaction. At the first error it is rolled back.
-func (w *writer) commit(level Level, ops ...*op) error {
-	if err := w.begin(level); err != nil {
-		return fmt.Errorf("begin write: %w", typed(err))
-	}
-	for _, o := range ops {
-		if err := o.call(w.queries); err != nil {
-			w.rollback()
-			return typed(err)
-		}
-	}
-	if err := w.exec("commit"); err != nil {
-		w.rollback()
-		return fmt.Errorf("commit: %w", typed(err))
-	}
-	return nil
+// ofConnection says that the error is no op's fault: to run the group again one by one would not help, or would write
+// twice what may be written already.
+func ofConnection(err error) bool {
+	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknown)
 }
 
-func (w *writer) begin(level Level) error {
-	if level != w.level {
-		statement := "pragma synchronous = normal"
-		if level == Synced {
-			statement = "pragma synchronous = full"
-		}
-		if err := w.exec(statement); err != nil {
+// tries is how often a transaction is run whose connection is lost each time: it may be the transaction that does it.
+const tries = 3
+
+// commit runs ops in one transaction. If the connection is lost it is opened again, and then it is certain whether the
+// transaction was committed; if it was not, it is run once more.
+func (w *writer) commit(level Level, ops ...*op) error {
+	var err error
+	for range tries {
+		var sent bool
+		if sent, err = w.once(level, ops); err == nil || !w.session.lost() {
 			return err
 		}
-		w.level = level
+		committed, failed := w.session.restore(w.reconnect)
+		if errors.Is(failed, ErrLocked) {
+			w.stopped = failed
+		}
+		switch {
+		case failed != nil && sent:
+			return &Error{Kind: ErrUnknown, Cause: errors.Join(err, failed)}
+		case failed != nil:
+			return &Error{Kind: ErrUnavailable, Cause: failed}
+		case sent && committed:
+			return nil
+		}
 	}
-	return w.exec("begin immediate")
+	return &Error{Kind: ErrUnavailable, Cause: err}
 }
 
-// rollback has nothing to roll back where SQLite has done so itself, as it does when the disk is full; that is no error.
-func (w *writer) rollback() { _ = w.exec("rollback") }
+// once runs ops in a transaction, which is rolled back at the first error. sent says whether it came to the commit.
+func (w *writer) once(level Level, ops []*op) (sent bool, err error) {
+	if err := w.begin(level); err != nil {
+		return false, fmt.Errorf("begin write: %w", typed(err))
+	}
+	for _, o := range ops {
+		if err := w.watched.seen(o.call(w.queries)); err != nil {
+			w.session.rollback()
+			return false, typed(err)
+		}
+	}
+	if err := w.fails("commit"); err != nil {
+		w.session.rollback()
+		return false, fmt.Errorf("commit: %w", typed(err))
+	}
+	if err := w.session.commit(); err != nil {
+		w.session.rollback()
+		return true, fmt.Errorf("commit: %w", typed(err))
+	}
+	return true, nil
+}
 
-func (w *writer) exec(statement string) error {
-	_, err := w.conn.ExecContext(context.Background(), statement)
+func (w *writer) begin(level Level) (err error) {
+	if err := w.fails("begin"); err != nil {
+		return err
+	}
+	w.watched.err = nil
+	w.watched.DBTX, err = w.session.begin(level)
 	return err
+}
+
+// fails is what a test says that goes wrong now.
+func (w *writer) fails(stage string) error {
+	if w.fault == nil {
+		return nil
+	}
+	return w.fault(stage)
+}
+
+// watched is what the statements of ops go to. It remembers the first that failed: SQLite would commit what an op did
+// after it, PostgreSQL nothing.
+type watched struct {
+	db.DBTX
+	err error
+}
+
+func (w *watched) note(err error) error {
+	if w.err == nil {
+		w.err = err
+	}
+	return err
+}
+
+// seen is the error of an op that has ended so.
+func (w *watched) seen(err error) error {
+	if err == nil && w.err != nil {
+		return fmt.Errorf("write went on after an error: %w", w.err)
+	}
+	return err
+}
+
+// ExecContext is the connection's.
+func (w *watched) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	result, err := w.DBTX.ExecContext(ctx, query, args...)
+	return result, w.note(err)
+}
+
+// QueryContext is the connection's.
+func (w *watched) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	rows, err := w.DBTX.QueryContext(ctx, query, args...)
+	return rows, w.note(err)
+}
+
+// QueryRowContext is the connection's.
+func (w *watched) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	row := w.DBTX.QueryRowContext(ctx, query, args...)
+	_ = w.note(row.Err()) // Scan says it too
+	return row
 }

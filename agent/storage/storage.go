@@ -94,7 +94,7 @@ func (s *Storage) Find(ctx context.Context, workspace, prefix string) ([]convers
 		if len(rows) < pageSize {
 			return all, nil
 		}
-		params.FromID = rows[len(rows)-1].ID + "\x00" // the next one above
+		params.AfterID = rows[len(rows)-1].ID
 	}
 }
 

@@ -11,23 +11,26 @@ import (
 
 const findOpenConversations = `-- name: FindOpenConversations :many
 select id, workspace, title, open, created_at, updated_at from agt_conversation
-where workspace = $1 and id >= $2 and id < $3 and open = true
+where workspace = $1 and id >= $2 and id > $3 and id < $4 and open = true
 order by id
-limit $4
+limit $5
 `
 
 type FindOpenConversationsParams struct {
 	Workspace string
 	FromID    string
+	AfterID   string
 	ToID      string
 	PageSize  int32
 }
 
-// FindOpenConversations lists open conversations with ids in [from_id, to_id), for handles.
+// FindOpenConversations lists open conversations with ids in [from_id, to_id), for handles. The first page is after an
+// empty id.
 func (q *Queries) FindOpenConversations(ctx context.Context, arg FindOpenConversationsParams) ([]Conversation, error) {
 	rows, err := q.db.QueryContext(ctx, findOpenConversations,
 		arg.Workspace,
 		arg.FromID,
+		arg.AfterID,
 		arg.ToID,
 		arg.PageSize,
 	)

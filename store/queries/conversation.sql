@@ -12,10 +12,11 @@ where workspace = @workspace and updated_at <= @before_time and (updated_at < @b
 order by updated_at desc, id desc
 limit @page_size;
 
--- FindOpenConversations lists open conversations with ids in [from_id, to_id), for handles.
+-- FindOpenConversations lists open conversations with ids in [from_id, to_id), for handles. The first page is after an
+-- empty id.
 -- name: FindOpenConversations :many
 select * from agt_conversation
-where workspace = @workspace and id >= @from_id and id < @to_id and open = true
+where workspace = @workspace and id >= @from_id and id > @after_id and id < @to_id and open = true
 order by id
 limit @page_size;
 
