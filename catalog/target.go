@@ -102,3 +102,13 @@ func (e *Entry) HasSaved() bool {
 	}
 	return false
 }
+
+// Undo is the command that undoes another one, by the latter's option.
+func (c *Catalogue) Undo(e *Entry) (*Entry, bool) {
+	for _, other := range c.commands {
+		if name := e.Command.GetUndo(); name != "" && string(other.member.Name()) == name {
+			return other, true
+		}
+	}
+	return nil, false
+}

@@ -118,7 +118,7 @@ func TestPlans(t *testing.T) {
 	parameter := regexp.MustCompile(`@\w+`)
 	step := regexp.MustCompile(`^(SCAN|USE TEMP B-TREE)`)
 	// The log is read from one of its ends, row by row up to a limit.
-	byRow := []string{"GetEventRange", "DeleteEvents", "InsertEvent"}
+	byRow := []string{"GetEventRange", "DeleteEvents", "InsertEvent", "AppendEvent"}
 	for name, text := range written(t) {
 		names := parameter.FindAllString(text, -1)
 		slices.Sort(names)

@@ -9,6 +9,8 @@ import (
 
 	"buf.build/go/protovalidate"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
 
 	"throwbar.dev/throwbar/catalog"
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
@@ -28,74 +30,7 @@ type Request struct {
 	DryRun    bool
 	PlanHash  string
 	Detached  bool
-}
-
-// Dispatch sends a command and waits for its end on every device. When the context ends first, what is unsent is
-// cancelled and what is sent is asked to stop, unless the request is detached.
-func (d *Dispatcher) Dispatch(ctx context.Context, req Request) (*controlv1.DispatchResponse, error) {
-	parts, err := d.plan(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	if req.DryRun {
-		return d.dryRun(parts), nil
-	}
-	if err := d.accept(ctx, req, parts); err != nil {
-		return nil, err
-	}
-	res := &controlv1.DispatchResponse{}
-	for _, p := range parts {
-		if p.live == nil {
-			res.Outcomes = append(res.Outcomes, p.refusal())
-			continue
-		}
-		select {
-		case <-p.live.done:
-		case <-ctx.Done():
-			if !req.Detached {
-				d.abandon(parts)
-			}
-			return nil, fault.Wrap(fault.Cancelled, context.Cause(ctx), "the caller went away")
-		}
-		res.Outcomes = append(res.Outcomes, p.live.out)
-	}
-	return res, nil
-}
-
-// Submit sends a command and says under which ids it was written down.
-func (d *Dispatcher) Submit(ctx context.Context, req Request) (*controlv1.SubmitResponse, error) {
-	parts, err := d.plan(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	if err := d.accept(ctx, req, parts); err != nil {
-		return nil, err
-	}
-	res := &controlv1.SubmitResponse{}
-	for _, p := range parts {
-		if p.live == nil {
-			res.Outcomes = append(res.Outcomes, p.refusal())
-			continue
-		}
-		res.Outcomes = append(res.Outcomes, &controlv1.DeviceOutcome{
-			DeviceId: p.device.ID, DeviceName: p.device.Name, CommandId: p.live.rec.ID, SavedIds: savedIDs(p.live.saved),
-		})
-	}
-	return res, nil
-}
-
-// abandon cancels what a caller that went away has left and waits until that is written down.
-func (d *Dispatcher) abandon(parts []*part) {
-	for _, p := range parts {
-		if p.live != nil {
-			d.cancel(p.live, "the caller went away")
-		}
-	}
-	for _, p := range parts {
-		if p.live != nil {
-			<-p.live.done
-		}
-	}
+	Checked   bool // the action was held against its rules when it came in
 }
 
 // part is a command on one device, before it is accepted.
@@ -103,10 +38,12 @@ type part struct {
 	device Device
 	entry  *catalog.Entry
 	action *commandv1.Action
+	args   protoreflect.Message
 	refs   []catalog.Ref
-	tabs   []string // composite ids that it would act on
-	err    error    // why it is not accepted
-	live   *live    // set once it is accepted
+	tabs   []string              // composite ids that it would act on
+	saved  []*commandv1.SavedTab // that it would bring back
+	err    error                 // why it is not accepted
+	live   *live                 // set once it is accepted
 }
 
 func (p *part) refusal() *controlv1.DeviceOutcome {
@@ -130,36 +67,50 @@ func (d *Dispatcher) plan(ctx context.Context, req Request) ([]*part, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, err, "the arguments of %s cannot be read", entry.Name)
 	}
-	if err := protovalidate.Validate(args.Interface()); err != nil {
-		return nil, fault.New(fault.Invalid, "the arguments of %s break a rule: %v", entry.Name, err)
+	if _, dynamic := args.Interface().(*dynamicpb.Message); dynamic || !req.Checked { // the edge cannot see into the former
+		if err := protovalidate.Validate(args.Interface()); err != nil {
+			return nil, fault.New(fault.Invalid, "the arguments of %s break a rule: %v", entry.Name, err)
+		}
 	}
 	if req.TTL > entry.MaxTTL() {
 		return nil, fault.New(fault.Invalid, "the time to live of %s is at most %s", entry.Name, entry.MaxTTL())
 	}
-	split, err := d.split(ctx, req, entry, args)
+	saved, err := d.savedOf(ctx, req.Workspace, args)
 	if err != nil {
 		return nil, err
 	}
-	parts := make([]*part, 0, len(split))
-	for _, s := range split {
-		p := &part{entry: entry, action: s.action, refs: catalog.Targets(s.args), device: Device{ID: s.device}}
-		p.err = d.gate(req, p)
-		parts = append(parts, p)
+	split, err := d.split(req, entry, args, saved)
+	if err != nil {
+		return nil, err
 	}
-	if err := d.checkPlan(req.PlanHash, parts); err != nil {
+	parts := d.gateAll(req, entry, split, saved)
+	if err := d.checkPlan(req, parts); err != nil {
 		return nil, err
 	}
 	return parts, nil
 }
 
+func (d *Dispatcher) gateAll(req Request, entry *catalog.Entry, split []piece, saved map[string]Saved) []*part {
+	parts := make([]*part, 0, len(split))
+	for _, s := range split {
+		p := &part{entry: entry, action: s.action, args: s.args, refs: catalog.Targets(s.args), device: Device{ID: s.device}}
+		p.err = d.gate(req, p, saved)
+		parts = append(parts, p)
+	}
+	return parts
+}
+
 // gate says whether a part may be accepted: a device of the caller's, allowed, known ids, online, able to do it.
-func (d *Dispatcher) gate(req Request, p *part) error {
+func (d *Dispatcher) gate(req Request, p *part, saved map[string]Saved) error {
 	device, err := d.Devices.Find(req.Workspace, p.device.ID)
 	if err != nil {
 		return err
 	}
 	p.device = device
 	if err := d.checkRefs(p); err != nil {
+		return err
+	}
+	if err := checkSaved(p, saved); err != nil {
 		return err
 	}
 	if err := policy.Check(p.entry, targetCount(p)); err != nil {
@@ -171,78 +122,171 @@ func (d *Dispatcher) gate(req Request, p *part) error {
 	if len(device.Actions) > 0 && !slices.Contains(device.Actions, p.entry.Name) {
 		return fault.New(fault.Unsupported, "%s does not run %s", device.Name, p.entry.Name)
 	}
+	return nil
+}
+
+// checkSaved finds the saved tabs that a part would bring back.
+func checkSaved(p *part, saved map[string]Saved) error {
+	claimed := false
+	for _, ref := range p.refs {
+		row, ok := saved[ref.ID]
+		if ref.Kind != optionv1.Target_TARGET_SAVED || !ok {
+			continue
+		}
+		if row.Claimed {
+			claimed = true
+			continue
+		}
+		if !slices.Contains(p.saved, row.Tab) {
+			p.saved = append(p.saved, row.Tab)
+		}
+	}
+	if claimed && len(p.saved) == 0 {
+		return taken()
+	}
+	return nil
+}
+
+func taken() error {
+	return fault.New(fault.Busy, "another command is bringing these tabs back just now").Retry()
+}
+
+// accept writes the parts without an error down, those of all orders in one transaction, and sends them.
+func (d *Dispatcher) accept(ctx context.Context, orders []*Order) {
+	var lives []*live
+	var rows []Acceptance
+	for _, o := range orders {
+		group := d.NewID()
+		o.left = 1 // so that it is not answered before it has begun
+		for _, p := range o.parts {
+			if p.err != nil {
+				continue
+			}
+			l, row, err := d.newLive(o, p, group)
+			if err == nil {
+				err = d.reserve(l)
+			}
+			if p.err = err; err == nil {
+				p.live = l
+				lives, rows = append(lives, l), append(rows, row)
+			}
+		}
+	}
+	var err error
+	if len(rows) > 0 {
+		err = d.Ledger.Accept(ctx, rows)
+	}
+	d.begun(lives, rows, err)
+	for _, o := range orders {
+		d.mu.Lock()
+		o.left--
+		ended := o.left == 0
+		d.mu.Unlock()
+		switch {
+		case err != nil && slices.ContainsFunc(o.parts, func(p *part) bool { return p.live == nil && p.err == nil }):
+			o.Answer(nil, fmt.Errorf("write commands down: %w", err))
+		case ended:
+			o.Answer(o.response(), nil)
+		}
+	}
+}
+
+// begun starts the lives of commands that were written down, in order, and sends them. After an error nothing is sent.
+// Whether something was written is not always known then: what is there after all is ended.
+func (d *Dispatcher) begun(lives []*live, rows []Acceptance, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.byDevice[device.ID]) >= maxLivePerDevice {
-		return fault.New(fault.Busy, "%s has %d commands under way", device.Name, maxLivePerDevice).Retry()
+	for i, l := range lives {
+		part := l.part
+		switch {
+		case err != nil:
+			part.live = nil
+			l.told, l.ending = true, true
+			d.forget(l)
+			d.settle(d.failure(l, Failed, fault.New(fault.Failed, "the server could not write this down for certain: nothing was sent")))
+		case rows[i].Void():
+			part.live, part.err = nil, taken()
+			d.forget(l)
+		default:
+			l.restore = slices.DeleteFunc(l.restore, func(s *commandv1.SavedTab) bool {
+				return slices.Contains(rows[i].Lost, s.GetSavedId())
+			})
+			l.order.left++
+			d.begin(l, l.rec.Deadline.Sub(l.rec.CreatedAt))
+			d.send(l, d.Links.Connected(l.rec.Device))
+		}
 	}
-	if d.byCaller[req.Principal] >= maxLivePerCaller {
+}
+
+// reserve makes room for a command among those under way.
+func (d *Dispatcher) reserve(l *live) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.byDevice[l.rec.Device]) >= maxLivePerDevice {
+		return fault.New(fault.Busy, "%s has %d commands under way", l.part.device.Name, maxLivePerDevice).Retry()
+	}
+	if d.byCaller[l.rec.Principal] >= maxLivePerCaller {
 		return fault.New(fault.Busy, "this caller has %d commands under way", maxLivePerCaller).Retry()
 	}
+	d.track(l)
 	return nil
 }
 
-// accept writes the parts without an error down, in one transaction, and sends them.
-func (d *Dispatcher) accept(ctx context.Context, req Request, parts []*part) error {
-	group := d.NewID()
-	var accepted []Acceptance
-	for _, p := range parts {
-		if p.err != nil {
-			continue
-		}
-		l, err := d.newLive(ctx, req, p, group)
-		if err != nil {
-			return err
-		}
-		if l == nil {
-			continue
-		}
-		p.live = l
-		accepted = append(accepted, Acceptance{Record: l.rec, Saved: l.saved})
-	}
-	if len(accepted) == 0 {
-		return nil
-	}
-	if err := d.Ledger.Accept(ctx, accepted); err != nil {
-		return fmt.Errorf("write commands down: %w", err)
-	}
-	for _, p := range parts {
-		if p.live != nil {
-			d.track(p.live)
-			d.send(p.live)
-		}
-	}
-	return nil
-}
-
-// newLive makes the command of a part. It is nil, and the part has an error, if a saved tab is not there.
-func (d *Dispatcher) newLive(ctx context.Context, req Request, p *part, group string) (*live, error) {
+// newLive makes the command of a part.
+func (d *Dispatcher) newLive(o *Order, p *part, group string) (*live, Acceptance, error) {
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(p.action)
 	if err != nil {
-		return nil, fmt.Errorf("encode action: %w", err)
+		return nil, Acceptance{}, fault.New(fault.Invalid, "the arguments of %s cannot be encoded", p.entry.Name)
 	}
-	restore, err := d.restored(ctx, req.Workspace, p.entry, p.action)
-	if err != nil {
-		if fault.CodeOf(err) == fault.NotFound {
-			p.err = err
-			return nil, nil
-		}
-		return nil, err
-	}
-	ttl := req.TTL
+	ttl := o.Request.TTL
 	if ttl == 0 {
 		ttl = p.entry.TTL()
 	}
 	now := d.Now()
 	l := &live{
 		rec: Record{
-			ID: d.NewID(), Group: group, Workspace: req.Workspace, Device: p.device.ID, Name: p.entry.Name,
-			Principal: req.Principal, Action: raw, State: Accepted, CreatedAt: now, Deadline: now.Add(ttl),
+			ID: d.NewID(), Group: group, Workspace: o.Request.Workspace, Device: p.device.ID, Name: p.entry.Name,
+			Principal: o.Request.Principal, Action: raw, State: Accepted, CreatedAt: now, Deadline: now.Add(ttl),
 		},
-		entry: p.entry, action: p.action, restore: restore, done: make(chan struct{}),
+		entry: p.entry, action: p.action, restore: p.saved, order: o, part: p, done: make(chan struct{}),
 	}
 	l.saved = d.kept(p, now)
-	return l, nil
+	row := Acceptance{Record: l.rec, Saved: l.saved, Claims: savedIDs(p.saved)}
+	row.Narrow = func(claimed []string) ([]byte, error) { return narrow(p, claimed) }
+	if n := savedRefs(p.refs); n > len(p.saved) { // some are not there
+		if row.Record.Action, err = narrow(p, row.Claims); err != nil {
+			return nil, Acceptance{}, err
+		}
+		l.rec.Action = row.Record.Action
+	}
+	return l, row, nil
+}
+
+// narrow is a part's action with some of its saved tabs only, encoded.
+func narrow(p *part, claimed []string) ([]byte, error) {
+	own := proto.Clone(p.args.Interface()).ProtoReflect()
+	keepOnly(own, func(kind optionv1.Target, id string) bool {
+		return kind != optionv1.Target_TARGET_SAVED || slices.Contains(claimed, id)
+	})
+	action, err := p.entry.Wrap(own.Interface())
+	if err != nil {
+		return nil, err
+	}
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(action)
+	if err != nil {
+		return nil, fmt.Errorf("encode action: %w", err)
+	}
+	return raw, nil
+}
+
+func savedRefs(refs []catalog.Ref) int {
+	n := 0
+	for _, ref := range refs {
+		if ref.Kind == optionv1.Target_TARGET_SAVED {
+			n++
+		}
+	}
+	return n
 }
 
 // kept is what the server keeps of the tabs that a command is about to take away or save.
@@ -266,29 +310,24 @@ func (d *Dispatcher) kept(p *part, now time.Time) []*commandv1.SavedTab {
 	return saved
 }
 
-// restored reads the saved tabs that an action names.
-func (d *Dispatcher) restored(
-	ctx context.Context, workspace string, entry *catalog.Entry, action *commandv1.Action,
-) ([]*commandv1.SavedTab, error) {
-	if !entry.HasSaved() {
-		return nil, nil
-	}
-	args, err := entry.Body(action)
-	if err != nil {
-		return nil, err
-	}
+// savedOf reads the saved tabs that arguments name.
+func (d *Dispatcher) savedOf(ctx context.Context, workspace string, args protoreflect.Message) (map[string]Saved, error) {
 	var ids []string
 	for _, ref := range catalog.Targets(args) {
 		if ref.Kind == optionv1.Target_TARGET_SAVED {
 			ids = append(ids, ref.ID)
 		}
 	}
-	saved, err := d.Reader.Saved(ctx, workspace, ids)
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := d.Reader.Saved(ctx, workspace, ids)
 	if err != nil {
 		return nil, fmt.Errorf("read saved tabs: %w", err)
 	}
-	if len(saved) == 0 {
-		return nil, fault.New(fault.NotFound, "none of these saved tabs exists: list them to get their ids")
+	out := make(map[string]Saved, len(rows))
+	for _, row := range rows {
+		out[row.Tab.GetSavedId()] = row
 	}
-	return saved, nil
+	return out, nil
 }

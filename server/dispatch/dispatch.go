@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,71 +27,11 @@ const (
 	// History is how long the row of an ended command stays.
 	History = 90 * 24 * time.Hour
 
-	maxLivePerDevice = 1000
-	maxLivePerCaller = 1000
+	// A device's outbox in server/link has room for twice as many.
+	maxLivePerDevice = 1024
+	// A fan-out to 2,000 devices is several dispatches side by side.
+	maxLivePerCaller = 10_000
 )
-
-// Record is a command as it is stored. Payloads are bytes: they pass through unchanged, whatever they hold.
-type Record struct {
-	ID, Group, Workspace, Device, Name, Principal string
-
-	Action    []byte
-	State     State
-	CreatedAt time.Time
-	Deadline  time.Time
-	EndedAt   time.Time
-	Result    []byte
-	Error     []byte
-	Summary   string
-}
-
-// Acceptance is a command to write down, with the tabs that the server keeps for it.
-type Acceptance struct {
-	Record Record
-	Saved  []*commandv1.SavedTab
-}
-
-// End is how a command ended.
-type End struct {
-	Record  Record
-	Detail  string   // for the event
-	Kept    []string // ids of saved tabs that count from now on
-	Dropped []string // ids of saved tabs that are gone: not taken away after all, or open again
-}
-
-// Filter selects commands, newest first.
-type Filter struct {
-	Workspace, Device string
-	PendingOnly       bool
-	BeforeTime        time.Time // with BeforeID: only commands after this one in the order of the list
-	BeforeID          string
-	Limit             int
-}
-
-// Ledger writes commands down.
-type Ledger interface {
-	// Accept writes commands, their saved tabs and their first events in one transaction.
-	Accept(ctx context.Context, commands []Acceptance) error
-	// Advance notes a step that is no end. It may be written a moment later.
-	Advance(rec Record, to State)
-	// Finish writes an end and its event. It says false if the command had ended already.
-	Finish(ctx context.Context, end End) (bool, error)
-	// Late notes a result that came after the end.
-	Late(ctx context.Context, rec Record, detail string) error
-	// Sweep clears payloads of commands ended before one time and removes rows ended before another.
-	Sweep(ctx context.Context, clearBefore, removeBefore time.Time) error
-}
-
-// Reader reads commands back.
-type Reader interface {
-	// Get is a fault NotFound for an id that the workspace does not have. An empty workspace means any.
-	Get(ctx context.Context, workspace, id string) (Record, error)
-	List(ctx context.Context, filter Filter) ([]Record, error)
-	// Pending lists all commands that have not ended, oldest first, with the saved tabs written for each.
-	Pending(ctx context.Context) ([]Acceptance, error)
-	// Saved reads saved tabs by id; those that the workspace does not have are left out.
-	Saved(ctx context.Context, workspace string, ids []string) ([]*commandv1.SavedTab, error)
-}
 
 // Device is what dispatch has to know of a device.
 type Device struct {
@@ -141,12 +82,17 @@ type Dispatcher struct {
 	Config
 
 	tasks sync.WaitGroup // writes under way; Run waits for them
+	stop  chan struct{}  // closed when Run ends
 
 	mu       sync.Mutex
 	live     map[string]*live   // guarded by mu; by command id, all that have not ended
 	byDevice map[string][]*live // guarded by mu; in the order in which they were accepted
 	byCaller map[string]int     // guarded by mu
 	plans    map[string]plan    // guarded by mu; by hash
+	noted    []*live            // guarded by mu; those with steps that are not written down
+	noting   bool               // guarded by mu; the ledger will come for the steps
+	ends     []*end             // guarded by mu; not written down yet, in order
+	settling bool               // guarded by mu; somebody writes them
 	closed   bool               // guarded by mu; Run has ended
 }
 
@@ -157,13 +103,20 @@ type live struct {
 	entry   *catalog.Entry
 	action  *commandv1.Action
 	saved   []*commandv1.SavedTab // what the server keeps for it
-	restore []*commandv1.SavedTab // what travels beside the action
+	restore []*commandv1.SavedTab // what travels beside the action; it has claimed them
+	order   *Order                // who waits for it; nil after a restart
+	part    *part                 // of the order
 
-	sentOn    uint64 // link that it was last sent on
+	due       time.Time // when nothing starts any more, on this process's monotonic clock
+	recorded  bool      // it is written down, and may be sent
+	steps     []Step    // not written down yet
+	sentOn    uint64    // link that it was last sent on
 	attempt   uint32
 	recovered bool // from before the server's start
 	ending    bool // its end is being written
-	timer     *time.Timer
+	told      bool // whoever waits knows its end
+	repeats   []*devicev1.Outcome
+	timer     *time.Timer // nil until it is recorded
 	done      chan struct{}
 	out       *controlv1.DeviceOutcome
 }
@@ -172,6 +125,7 @@ type live struct {
 func New(cfg Config) *Dispatcher {
 	return &Dispatcher{
 		Config:   cfg,
+		stop:     make(chan struct{}),
 		live:     map[string]*live{},
 		byDevice: map[string][]*live{},
 		byCaller: map[string]int{},
@@ -187,23 +141,43 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 		return fmt.Errorf("read pending commands: %w", err)
 	}
 	for _, p := range pending {
-		action := &commandv1.Action{}
-		l := &live{rec: p.Record, action: action, saved: p.Saved, recovered: true, done: make(chan struct{})}
-		if l.rec.State == Accepted { // it may have been sent: that note is written a moment later
-			d.Ledger.Advance(l.rec, Sent)
-			l.rec.State = Sent
+		if err := d.recover(ctx, p); err != nil {
+			return fmt.Errorf("take up command %s: %w", p.Record.ID, err)
 		}
-		if err := decode(p.Record.Action, action); err != nil {
-			return fmt.Errorf("read command %s: %w", p.Record.ID, err)
+	}
+	return nil
+}
+
+func (d *Dispatcher) recover(ctx context.Context, p Acceptance) error {
+	l := &live{
+		rec: p.Record, action: &commandv1.Action{}, saved: p.Saved, recorded: true, recovered: true, done: make(chan struct{}),
+	}
+	if err := decode(p.Record.Action, l.action); err != nil {
+		return err
+	}
+	if entry, err := d.Catalogue.ByAction(l.action); err == nil {
+		l.entry = entry
+		args, err := entry.Body(l.action)
+		if err != nil {
+			return err
 		}
-		if entry, err := d.Catalogue.ByAction(action); err == nil {
-			l.entry = entry
-			if l.restore, err = d.restored(ctx, l.rec.Workspace, entry, action); err != nil {
-				return fmt.Errorf("read saved tabs of command %s: %w", p.Record.ID, err)
+		rows, err := d.savedOf(ctx, l.rec.Workspace, args)
+		if err != nil {
+			return err
+		}
+		for _, ref := range catalog.Targets(args) { // it is written down with those only that it has claimed
+			if row, ok := rows[ref.ID]; ok && row.Claimed {
+				l.restore = append(l.restore, row.Tab)
 			}
 		}
-		d.track(l)
 	}
+	// The wall clock may have been set while the server was down: the time left is never more than all of it.
+	left := min(l.rec.Deadline.Sub(d.Now()), l.rec.Deadline.Sub(l.rec.CreatedAt))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.track(l)
+	d.begin(l, left)
+	d.step(l, Sent) // it may have been sent: that note is written a moment later
 	return nil
 }
 
@@ -222,7 +196,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 			if err := d.Ledger.Sweep(ctx, now.Add(-Readable), now.Add(-History)); err != nil {
 				d.Log.ErrorContext(ctx, "sweep of ended commands failed", slog.Any("error", err))
 			}
-			d.dropPlans(now)
+			d.dropPlans()
 		}
 	}
 }
@@ -230,35 +204,44 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 func (d *Dispatcher) stopTimers() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.closed = true
+	if !d.closed {
+		d.closed = true
+		close(d.stop)
+	}
 	for _, l := range d.live {
-		l.timer.Stop()
+		if l.timer != nil {
+			l.timer.Stop()
+		}
 	}
 }
 
-// track makes a recorded command live and sets its deadline.
+// track makes a command count, before it is written down. The dispatcher's mu is held.
 func (d *Dispatcher) track(l *live) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.live[l.rec.ID] = l
 	d.byDevice[l.rec.Device] = append(d.byDevice[l.rec.Device], l)
 	d.byCaller[l.rec.Principal]++
-	l.timer = time.AfterFunc(l.rec.Deadline.Sub(d.Now()), func() { d.deadline(l, false) })
 }
 
-// forget removes an ended command from what is live.
+// begin starts the time to live of a recorded command. The dispatcher's mu is held.
+func (d *Dispatcher) begin(l *live, left time.Duration) {
+	l.recorded = true
+	l.due = time.Now().Add(left)
+	if !d.closed {
+		l.timer = time.AfterFunc(left, func() { d.deadline(l, false) })
+	}
+}
+
+// forget removes an ended command from what is live. The dispatcher's mu is held.
 func (d *Dispatcher) forget(l *live) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	if d.live[l.rec.ID] != l {
+		return
+	}
 	delete(d.live, l.rec.ID)
 	list := d.byDevice[l.rec.Device]
-	for i, other := range list {
-		if other == l {
-			d.byDevice[l.rec.Device] = append(list[:i:i], list[i+1:]...)
-			break
-		}
+	if i := slices.Index(list, l); i >= 0 {
+		d.byDevice[l.rec.Device] = slices.Delete(list, i, i+1)
 	}
-	if len(d.byDevice[l.rec.Device]) == 0 {
+	if len(list) <= 1 {
 		delete(d.byDevice, l.rec.Device)
 	}
 	if d.byCaller[l.rec.Principal]--; d.byCaller[l.rec.Principal] <= 0 {

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -23,14 +24,15 @@ const maxSummary = 200
 // end is an End and what the waiting caller is told.
 type end struct {
 	End
+	l        *live
 	out      *controlv1.DeviceOutcome
 	answered bool // by the device, which gets a receipt
 }
 
 // endOf turns a device's outcome into the command's end. A result that is not the action's own, or that names things
 // of another device, counts as a failure of the device.
-func (d *Dispatcher) endOf(l *live, o *devicev1.Outcome) end {
-	var e end
+func (d *Dispatcher) endOf(l *live, o *devicev1.Outcome) *end {
+	var e *end
 	switch kind := o.GetOutcome().(type) {
 	case *devicev1.Outcome_Result:
 		out, err := d.checkResult(l, kind.Result)
@@ -67,7 +69,7 @@ func (d *Dispatcher) checkResult(l *live, result *commandv1.Result) (protoreflec
 	return out, nil
 }
 
-func (d *Dispatcher) success(l *live, result *commandv1.Result, out protoreflect.Message) end {
+func (d *Dispatcher) success(l *live, result *commandv1.Result, out protoreflect.Message) *end {
 	raw, err := proto.Marshal(result)
 	if err != nil {
 		return d.failure(l, Failed, fault.New(fault.Failed, "the result cannot be encoded"))
@@ -75,17 +77,20 @@ func (d *Dispatcher) success(l *live, result *commandv1.Result, out protoreflect
 	e := d.ended(l, Succeeded)
 	e.Record.Result = raw
 	e.Record.Summary = summarize(out)
-	ok := okItems(out)
+	items := itemsOf(out)
 	for _, s := range l.saved {
-		if ok[s.GetTabId()] {
+		switch items[s.GetTabId()] {
+		case commandv1.ItemStatus_ITEM_STATUS_OK, commandv1.ItemStatus_ITEM_STATUS_UNKNOWN_OUTCOME:
 			e.Kept = append(e.Kept, s.GetSavedId())
-		} else {
+		default:
 			e.Dropped = append(e.Dropped, s.GetSavedId())
 		}
 	}
 	for _, s := range l.restore {
-		if ok[s.GetSavedId()] {
+		if items[s.GetSavedId()] == commandv1.ItemStatus_ITEM_STATUS_OK {
 			e.Dropped = append(e.Dropped, s.GetSavedId())
+		} else {
+			e.Released = append(e.Released, s.GetSavedId())
 		}
 	}
 	e.out.SavedIds = e.Kept
@@ -94,7 +99,7 @@ func (d *Dispatcher) success(l *live, result *commandv1.Result, out protoreflect
 }
 
 // deviceError is an end without a result, as the device gave it.
-func (d *Dispatcher) deviceError(l *live, ce *commandv1.CommandError) end {
+func (d *Dispatcher) deviceError(l *live, ce *commandv1.CommandError) *end {
 	state := Failed
 	switch ce.GetCode() {
 	case commandv1.ErrorCode_ERROR_CODE_EXPIRED:
@@ -108,33 +113,90 @@ func (d *Dispatcher) deviceError(l *live, ce *commandv1.CommandError) end {
 	return d.commandError(l, state, ce)
 }
 
-func (d *Dispatcher) failure(l *live, state State, f *fault.Error) end {
+func (d *Dispatcher) failure(l *live, state State, f *fault.Error) *end {
 	return d.commandError(l, state, fault.Command(f))
 }
 
-func (d *Dispatcher) commandError(l *live, state State, ce *commandv1.CommandError) end {
+func (d *Dispatcher) commandError(l *live, state State, ce *commandv1.CommandError) *end {
 	e := d.ended(l, state)
 	if raw, err := proto.Marshal(ce); err == nil {
 		e.Record.Error = raw
 	}
 	e.Detail = codeName(ce.GetCode())
 	e.Record.Summary = e.Detail
-	// What may have been taken away stays known; what certainly was not is dropped.
+	// What may have been taken away stays known; what certainly was not is dropped. What was to be brought back is kept
+	// again even if it may be open by now: a tab that is open twice is a nuisance, one that is lost is a loss.
+	mayHaveRun := mayHaveRun(ce.GetCode()) && (l.sentOn != 0 || l.recovered)
 	for _, s := range l.saved {
-		if l.sentOn != 0 && state != Failed {
+		if mayHaveRun {
 			e.Kept = append(e.Kept, s.GetSavedId())
 		} else {
 			e.Dropped = append(e.Dropped, s.GetSavedId())
 		}
 	}
+	e.Released = savedIDs(l.restore)
 	e.out.SavedIds = e.Kept
 	e.out.Outcome = &controlv1.DeviceOutcome_Error{Error: ce}
 	return e
 }
 
-func (d *Dispatcher) ended(l *live, state State) end {
-	e := end{End: End{Record: l.rec}}
-	e.Record.State = state
+// mayHaveRun says whether a device that answers with a code may have run a part of the command.
+func mayHaveRun(code commandv1.ErrorCode) bool {
+	switch code {
+	case commandv1.ErrorCode_ERROR_CODE_FAILED, commandv1.ErrorCode_ERROR_CODE_INTERRUPTED,
+		commandv1.ErrorCode_ERROR_CODE_CANCELLED, commandv1.ErrorCode_ERROR_CODE_EXPIRED:
+		return true
+	default:
+		return false
+	}
+}
+
+// openAfterAll are the ids of kept saved tabs that a late result says are open: not taken away, or brought back.
+func (d *Dispatcher) openAfterAll(ctx context.Context, rec Record, o *devicev1.Outcome) ([]string, error) {
+	action := &commandv1.Action{}
+	if o.GetResult() == nil || decode(rec.Action, action) != nil {
+		return nil, nil
+	}
+	entry, err := d.Catalogue.ByAction(action) // none once the payloads are cleared
+	if err != nil {
+		return nil, nil
+	}
+	args, err := entry.Body(action)
+	if err != nil {
+		return nil, nil
+	}
+	out, err := d.checkResult(&live{rec: rec, entry: entry}, o.GetResult())
+	if err != nil {
+		return nil, nil
+	}
+	items := itemsOf(out)
+	var dropped []string
+	for _, ref := range catalog.Targets(args) {
+		if ref.Kind == optionv1.Target_TARGET_SAVED && items[ref.ID] == commandv1.ItemStatus_ITEM_STATUS_OK {
+			dropped = append(dropped, ref.ID)
+		}
+	}
+	kept, err := d.Reader.Kept(ctx, KeptFilter{Workspace: rec.Workspace, Command: rec.ID, Limit: maxKept})
+	if err != nil {
+		return nil, fmt.Errorf("read what is kept: %w", err)
+	}
+	for _, k := range kept {
+		switch items[k.Tab.GetTabId()] {
+		case commandv1.ItemStatus_ITEM_STATUS_OK, commandv1.ItemStatus_ITEM_STATUS_UNKNOWN_OUTCOME:
+		default:
+			dropped = append(dropped, k.Tab.GetSavedId())
+		}
+	}
+	return dropped, nil
+}
+
+func (d *Dispatcher) ended(l *live, state State) *end {
+	e := &end{End: End{Record: l.rec}, l: l}
+	if d.may(l, state) {
+		e.Record.State = state
+	} else {
+		e.Record.State = Interrupted // an end all the same: a command without one would never be forgotten
+	}
 	e.Record.EndedAt = d.Now()
 	e.out = &controlv1.DeviceOutcome{DeviceId: l.rec.Device, CommandId: l.rec.ID}
 	if device, err := d.Devices.Find(l.rec.Workspace, l.rec.Device); err == nil {
@@ -143,9 +205,9 @@ func (d *Dispatcher) ended(l *live, state State) end {
 	return e
 }
 
-// okItems are the ids whose item in a result says OK.
-func okItems(out protoreflect.Message) map[string]bool {
-	ok := map[string]bool{}
+// itemsOf is what a result says of each item, by id.
+func itemsOf(out protoreflect.Message) map[string]commandv1.ItemStatus {
+	items := map[string]commandv1.ItemStatus{}
 	item := (&commandv1.ItemOutcome{}).ProtoReflect().Descriptor().FullName()
 	fields := out.Descriptor().Fields()
 	for i := range fields.Len() {
@@ -156,13 +218,11 @@ func okItems(out protoreflect.Message) map[string]bool {
 		list := out.Get(fd).List()
 		for j := range list.Len() {
 			m := list.Get(j).Message()
-			status := m.Get(m.Descriptor().Fields().ByName("status")).Enum()
-			if status == protoreflect.EnumNumber(commandv1.ItemStatus_ITEM_STATUS_OK) {
-				ok[m.Get(m.Descriptor().Fields().ByName("id")).String()] = true
-			}
+			of := m.Descriptor().Fields()
+			items[m.Get(of.ByName("id")).String()] = commandv1.ItemStatus(m.Get(of.ByName("status")).Enum())
 		}
 	}
-	return ok
+	return items
 }
 
 // summarize is one line of a result's plain facts: numbers, flags and ids, never a text from a page.

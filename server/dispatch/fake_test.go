@@ -1,12 +1,14 @@
 package dispatch_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,16 +26,22 @@ type book struct {
 	rows  map[string]dispatch.Record
 	saved map[string]*commandv1.SavedTab
 	kept  map[string]bool
+	taken map[string]bool   // claimed
+	of    map[string]string // saved tab to command
 	ends  map[string]int
 	lates []string
-	fail  error
+	fail  error // of Accept
+	lost  error // of Accept, which has written all the same
+	stuck error // of Finish
+	steps []string
 
 	sweeps [][2]time.Time
 }
 
 func newBook() *book {
 	return &book{
-		rows: map[string]dispatch.Record{}, saved: map[string]*commandv1.SavedTab{}, kept: map[string]bool{}, ends: map[string]int{},
+		rows: map[string]dispatch.Record{}, saved: map[string]*commandv1.SavedTab{}, kept: map[string]bool{},
+		taken: map[string]bool{}, of: map[string]string{}, ends: map[string]int{},
 	}
 }
 
@@ -43,47 +51,102 @@ func (b *book) Accept(_ context.Context, commands []dispatch.Acceptance) error {
 	if b.fail != nil {
 		return b.fail
 	}
-	for _, c := range commands {
+	for i := range commands {
+		c := &commands[i]
+		var claimed []string
+		for _, id := range c.Claims {
+			if b.kept[id] && !b.taken[id] {
+				b.taken[id] = true
+				claimed = append(claimed, id)
+			} else {
+				c.Lost = append(c.Lost, id)
+			}
+		}
+		if c.Void() {
+			continue
+		}
+		if len(c.Lost) > 0 {
+			raw, err := c.Narrow(claimed)
+			if err != nil {
+				return err
+			}
+			c.Record.Action = raw
+		}
 		b.rows[c.Record.ID] = c.Record
 		for _, s := range c.Saved {
-			b.saved[s.GetSavedId()] = s
+			b.saved[s.GetSavedId()], b.of[s.GetSavedId()] = s, c.Record.ID
+		}
+	}
+	return b.lost
+}
+
+// hold makes ends fail with an error until it is nil.
+func (b *book) hold(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stuck = err
+}
+
+func (b *book) Advance(take func() []dispatch.Step) {
+	go func() { b.advance(take()) }()
+}
+
+func (b *book) advance(steps []dispatch.Step) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range steps {
+		b.steps = append(b.steps, s.Record.ID+" "+string(s.To))
+		row := b.rows[s.Record.ID]
+		if row.State == s.Record.State && row.State.CanGo(s.To) {
+			row.State = s.To
+			b.rows[s.Record.ID] = row
+		}
+	}
+}
+
+func (b *book) Finish(_ context.Context, ends []dispatch.End) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stuck != nil {
+		return b.stuck
+	}
+	for _, end := range ends {
+		row, ok := b.rows[end.Record.ID]
+		if !ok || row.State.Ended() {
+			continue
+		}
+		for _, s := range end.Steps {
+			b.steps = append(b.steps, s.Record.ID+" "+string(s.To))
+		}
+		b.rows[end.Record.ID] = end.Record
+		b.ends[end.Record.ID]++
+		for _, id := range end.Kept {
+			b.kept[id] = true
+		}
+		for _, id := range end.Released {
+			delete(b.taken, id)
+		}
+		for _, id := range end.Dropped {
+			delete(b.saved, id)
+			delete(b.taken, id)
+			delete(b.kept, id)
 		}
 	}
 	return nil
 }
 
-func (b *book) Advance(rec dispatch.Record, to dispatch.State) {
+func (b *book) Late(_ context.Context, rec dispatch.Record, detail string, dropped []string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	row := b.rows[rec.ID]
-	if row.State == rec.State && row.State.CanGo(to) {
-		row.State = to
-		b.rows[rec.ID] = row
+	if note := rec.ID + " " + detail; !slices.Contains(b.lates, note) {
+		b.lates = append(b.lates, note)
 	}
-}
-
-func (b *book) Finish(_ context.Context, end dispatch.End) (bool, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	row := b.rows[end.Record.ID]
-	if row.State.Ended() {
-		return false, nil
+	for _, id := range dropped {
+		if !b.taken[id] {
+			delete(b.saved, id)
+			delete(b.kept, id)
+		}
 	}
-	b.rows[end.Record.ID] = end.Record
-	b.ends[end.Record.ID]++
-	for _, id := range end.Kept {
-		b.kept[id] = true
-	}
-	for _, id := range end.Dropped {
-		delete(b.saved, id)
-	}
-	return true, nil
-}
-
-func (b *book) Late(_ context.Context, rec dispatch.Record, detail string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.lates = append(b.lates, rec.ID+" "+detail)
 	return nil
 }
 
@@ -94,11 +157,11 @@ func (b *book) Sweep(_ context.Context, clearBefore, removeBefore time.Time) err
 	return nil
 }
 
-func (b *book) Get(_ context.Context, _, id string) (dispatch.Record, error) {
+func (b *book) Get(_ context.Context, workspace, id string) (dispatch.Record, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	row, ok := b.rows[id]
-	if !ok {
+	if !ok || (workspace != "" && workspace != row.Workspace) {
 		return row, fault.New(fault.NotFound, "there is no command %q", id)
 	}
 	return row, nil
@@ -119,16 +182,46 @@ func (b *book) Pending(context.Context) ([]dispatch.Acceptance, error) {
 	return out, nil
 }
 
-func (b *book) Saved(_ context.Context, _ string, ids []string) ([]*commandv1.SavedTab, error) {
+func (b *book) Saved(_ context.Context, _ string, ids []string) ([]dispatch.Saved, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var out []*commandv1.SavedTab
+	var out []dispatch.Saved
 	for _, id := range ids {
 		if s := b.saved[id]; s != nil && b.kept[id] {
-			out = append(out, s)
+			out = append(out, dispatch.Saved{Tab: s, Claimed: b.taken[id]})
 		}
 	}
 	return out, nil
+}
+
+func (b *book) Kept(_ context.Context, f dispatch.KeptFilter) ([]dispatch.Kept, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []dispatch.Kept
+	for id, s := range b.saved {
+		rec := b.rows[b.of[id]]
+		switch {
+		case !b.kept[id] || b.taken[id] || !f.BeforeTime.IsZero(), f.Device != "" && f.Device != s.GetDeviceId(),
+			f.Command != "" && f.Command != rec.ID, f.Group != "" && f.Group != rec.Group:
+			continue
+		}
+		out = append(out, dispatch.Kept{Tab: s, Command: rec.ID, Group: rec.Group, Name: rec.Name, State: rec.State})
+	}
+	slices.SortFunc(out, func(x, y dispatch.Kept) int {
+		return cmp.Or(y.Tab.GetSavedAt().AsTime().Compare(x.Tab.GetSavedAt().AsTime()), cmp.Compare(y.Tab.GetTabId(), x.Tab.GetTabId()))
+	})
+	return out, nil
+}
+
+func (b *book) OfGroup(_ context.Context, _, group string) (dispatch.Record, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, row := range b.rows {
+		if row.Group == group {
+			return row, nil
+		}
+	}
+	return dispatch.Record{}, fault.New(fault.NotFound, "there is no dispatch %q", group)
 }
 
 func (b *book) row(t *testing.T) dispatch.Record {
@@ -220,10 +313,12 @@ type world struct {
 	*dispatch.Dispatcher
 	book *book
 	wire *wire
+	more map[string]bool // further devices
+	skew atomic.Int64    // of the wall clock
 }
 
 func (w *world) Find(workspace, id string) (dispatch.Device, error) {
-	if workspace != "w" || (id != "lap" && id != "desk") {
+	if workspace != "w" || (id != "lap" && id != "desk" && !w.more[id]) {
 		return dispatch.Device{}, fault.New(fault.NotFound, "there is no device %q", id)
 	}
 	return dispatch.Device{ID: id, Name: "my " + id, Boot: "b1"}, nil
@@ -280,7 +375,7 @@ func (w *world) restart(cat *catalog.Catalogue) {
 			ids++
 			return fmt.Sprintf("%s%d", prefix, ids)
 		},
-		Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Now: func() time.Time { return time.Now().Add(time.Duration(w.skew.Load())) }, Log: slog.New(slog.DiscardHandler),
 	})
 }
 

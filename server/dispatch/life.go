@@ -12,20 +12,23 @@ import (
 	"throwbar.dev/throwbar/server/fault"
 )
 
-// send hands a command to its device's current link, once for each link. Without a link it waits for one.
-func (d *Dispatcher) send(l *live) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.sendLocked(l, d.Links.Connected(l.rec.Device))
-}
+// wallSlack is how far the wall clock may be behind a command's deadline before it is not sent any more. A machine
+// that slept looks as if its clock had been set forward, and nothing runs on wake that was due before.
+const wallSlack = 5 * time.Second
 
-func (d *Dispatcher) sendLocked(l *live, epoch uint64) {
-	if epoch == 0 || l.ending || l.sentOn == epoch {
+// send hands a command to a link of its device, once for each link. Without a link it waits for one. The dispatcher's
+// mu is held.
+func (d *Dispatcher) send(l *live, epoch uint64) {
+	if epoch == 0 || l.ending || !l.recorded || l.sentOn == epoch {
 		return
 	}
-	left := l.rec.Deadline.Sub(d.Now())
+	left := time.Until(l.due)
 	if left <= 0 {
 		return // the deadline's timer is about to say so
+	}
+	if d.Now().After(l.rec.Deadline.Add(wallSlack)) {
+		d.expire(l)
+		return
 	}
 	frame := &devicev1.ServerFrame{Kind: &devicev1.ServerFrame_Command{Command: &devicev1.CommandRequest{
 		CommandId: l.rec.ID, Action: l.action, TimeLeft: durationpb.New(left), Attempt: l.attempt + 1, Saved: l.restore,
@@ -36,9 +39,66 @@ func (d *Dispatcher) sendLocked(l *live, epoch uint64) {
 	l.sentOn = epoch
 	l.attempt++
 	if l.rec.State == Accepted {
-		d.Ledger.Advance(l.rec, Sent)
-		l.rec.State = Sent
+		d.step(l, Sent)
 	}
+}
+
+// step goes to a state that is no end. It is written down a moment later, or with the end. The dispatcher's mu is held.
+func (d *Dispatcher) step(l *live, to State) {
+	if l.rec.State == to {
+		return
+	}
+	if !d.may(l, to) {
+		return
+	}
+	l.steps = append(l.steps, Step{Record: l.rec, To: to, At: d.Now()})
+	l.rec.State = to
+	if len(l.steps) == 1 {
+		d.noted = append(d.noted, l)
+	}
+	if !d.noting {
+		d.noting = true
+		time.AfterFunc(stepsAfter, d.noteSteps)
+	}
+}
+
+// stepsAfter is how long a step may wait to be written with others, or with the end of its command: most commands end
+// within it, and their row is written twice and not four times. A step that is lost with the process does no harm: what
+// has not ended counts as sent after a restart.
+const stepsAfter = 50 * time.Millisecond
+
+func (d *Dispatcher) noteSteps() {
+	d.mu.Lock()
+	closed := d.closed
+	d.mu.Unlock()
+	if !closed {
+		d.Ledger.Advance(d.takeSteps)
+	}
+}
+
+// may says whether the table has a step. One that it does not have is a fault of this program: it is not taken.
+func (d *Dispatcher) may(l *live, to State) bool {
+	if l.rec.State.CanGo(to) {
+		return true
+	}
+	d.Log.ErrorContext(context.Background(), "a command was about to take a step that the table does not have",
+		slog.String("command_id", l.rec.ID), slog.String("from", string(l.rec.State)), slog.String("to", string(to)))
+	return false
+}
+
+// takeSteps gives the ledger the steps that no end took along.
+func (d *Dispatcher) takeSteps() []Step {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.noting = false
+	var steps []Step
+	for _, l := range d.noted {
+		steps = append(steps, l.steps...)
+		l.steps = nil
+	}
+	clear(d.noted)
+	d.noted = d.noted[:0]
+	return steps
 }
 
 // Reconnected takes in what a device says on a new link: which commands it has in its journal, and outcomes that were
@@ -63,13 +123,17 @@ func (d *Dispatcher) Reconnected(device string, running []string, outcomes []*de
 func (d *Dispatcher) Attached(device string, epoch uint64, has []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, l := range d.byDevice[device] {
-		if slices.Contains(has, l.rec.ID) {
+	kept := make(map[string]bool, len(has))
+	for _, id := range has {
+		kept[id] = true
+	}
+	for _, l := range slices.Clone(d.byDevice[device]) { // sending may end one
+		if kept[l.rec.ID] && !l.ending {
 			l.sentOn = epoch
 			d.acknowledge(l)
 			continue
 		}
-		d.sendLocked(l, epoch)
+		d.send(l, epoch)
 	}
 }
 
@@ -87,8 +151,7 @@ func (d *Dispatcher) acknowledge(l *live) {
 	if l.ending || l.rec.State != Sent {
 		return
 	}
-	d.Ledger.Advance(l.rec, Acknowledged)
-	l.rec.State = Acknowledged
+	d.step(l, Acknowledged)
 }
 
 // Outcome takes in how a command ended on its device. It returns at once; the device gets its receipt when the
@@ -96,52 +159,41 @@ func (d *Dispatcher) acknowledge(l *live) {
 func (d *Dispatcher) Outcome(device string, o *devicev1.Outcome) {
 	d.mu.Lock()
 	l := d.live[o.GetCommandId()]
-	if l != nil && l.rec.Device == device && !l.ending {
-		l.ending = true
-		d.mu.Unlock()
-		d.tasks.Go(func() { d.finish(l, d.endOf(l, o)) })
-		return
-	}
-	d.mu.Unlock()
-	if l != nil && l.rec.Device != device {
-		d.Log.WarnContext(context.Background(), "outcome of another device's command ignored", slog.String("command_id", l.rec.ID), slog.String("device_id", device))
-		return
-	}
-	d.tasks.Go(func() { d.late(device, l, o) })
-}
-
-// late notes an outcome of a command that has ended, and of one that is not known gives the device leave to forget.
-func (d *Dispatcher) late(device string, l *live, o *devicev1.Outcome) {
-	ctx := context.Background() // the note outlives the frame that brought it
-	if l != nil {
-		<-l.done // its end is being written
-	}
-	rec, err := d.Reader.Get(ctx, "", o.GetCommandId())
 	switch {
-	case fault.CodeOf(err) == fault.NotFound:
-	case err != nil:
-		d.Log.ErrorContext(ctx, "reading a command for a late outcome failed", slog.String("command_id", o.GetCommandId()), slog.Any("error", err))
+	case l == nil:
+		d.mu.Unlock()
+		d.tasks.Go(func() { d.late(device, o) })
 		return
-	case rec.Device != device:
-		d.Log.WarnContext(ctx, "outcome of another device's command ignored", slog.String("command_id", rec.ID), slog.String("device_id", device))
+	case l.rec.Device != device || !l.recorded:
+		d.mu.Unlock()
+		d.Log.WarnContext(context.Background(), "outcome of another device's command ignored",
+			slog.String("command_id", o.GetCommandId()), slog.String("device_id", device))
 		return
-	case rec.State == Expired || rec.State == Cancelled || rec.State == Interrupted:
-		if err := d.Ledger.Late(ctx, rec, describe(o)); err != nil {
-			d.Log.ErrorContext(ctx, "writing a late outcome failed", slog.String("command_id", rec.ID), slog.Any("error", err))
-			return
+	case l.ending: // its end is being written: then it is seen whether this is that very end or a late one
+		if len(l.repeats) < maxRepeats {
+			l.repeats = append(l.repeats, o)
 		}
-	default: // a repeat of what is written down
+		d.mu.Unlock()
+		return
 	}
-	d.receipt(device, o.GetCommandId())
+	l.ending = true
+	d.mu.Unlock()
+	e := d.endOf(l, o)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.settle(e)
 }
 
-func (d *Dispatcher) receipt(device, commandID string) {
+// maxRepeats is how often an outcome is kept that comes again while an end is being written.
+const maxRepeats = 4
+
+func (d *Dispatcher) receipt(device string, commandIDs ...string) {
 	epoch := d.Links.Connected(device)
 	if epoch == 0 {
 		return
 	}
 	d.Links.Send(device, epoch, &devicev1.ServerFrame{Kind: &devicev1.ServerFrame_Receipt{
-		Receipt: &devicev1.OutcomeReceipt{CommandIds: []string{commandID}},
+		Receipt: &devicev1.OutcomeReceipt{CommandIds: commandIDs},
 	}})
 }
 
@@ -149,26 +201,29 @@ func (d *Dispatcher) receipt(device, commandID string) {
 // started in time; it is asked to stop.
 func (d *Dispatcher) deadline(l *live, final bool) {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	if l.ending || d.closed {
-		d.mu.Unlock()
 		return
 	}
 	epoch := d.Links.Connected(l.rec.Device)
 	if !final && l.rec.State != Accepted && epoch != 0 && l.sentOn == epoch {
 		l.timer = time.AfterFunc(Grace, func() { d.deadline(l, true) })
 		d.askToStop(l, epoch)
-		d.mu.Unlock()
 		return
 	}
-	l.ending = true
-	d.mu.Unlock()
+	d.expire(l)
+}
+
+// expire ends a command that ran out of time. The dispatcher's mu is held.
+func (d *Dispatcher) expire(l *live) {
 	state, err := Expired, fault.New(fault.Expired,
 		"the device did not answer in time; it may be offline. Nothing runs any more").Retry()
 	if l.rec.State == Acknowledged || (l.recovered && l.sentOn == 0) { // of the latter nobody knows whether it was taken over
 		state, err = Interrupted, fault.New(fault.Interrupted,
 			"the device may have started this and did not answer in time: nobody knows how it ended. Look before trying again")
 	}
-	d.tasks.Go(func() { d.finish(l, d.failure(l, state, err)) })
+	l.ending = true
+	d.settle(d.failure(l, state, err))
 }
 
 func (d *Dispatcher) askToStop(l *live, epoch uint64) {
@@ -180,30 +235,13 @@ func (d *Dispatcher) askToStop(l *live, epoch uint64) {
 // cancel ends a command that has not ended. A device that has it is asked to stop; what it still answers is late.
 func (d *Dispatcher) cancel(l *live, why string) {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	if l.ending {
-		d.mu.Unlock()
 		return
 	}
 	l.ending = true
 	if epoch := d.Links.Connected(l.rec.Device); epoch != 0 && l.sentOn != 0 {
 		d.askToStop(l, epoch)
 	}
-	d.mu.Unlock()
-	d.tasks.Go(func() { d.finish(l, d.failure(l, Cancelled, fault.New(fault.Cancelled, "cancelled: %s", why))) })
-}
-
-// finish writes an end down, then tells whoever waits, then the device.
-func (d *Dispatcher) finish(l *live, e end) {
-	ctx := context.Background() // an end is written down whoever has gone away
-	l.timer.Stop()
-	if _, err := d.Ledger.Finish(ctx, e.End); err != nil {
-		d.Log.ErrorContext(ctx, "writing the end of a command failed", slog.String("command_id", l.rec.ID), slog.Any("error", err))
-		e = d.failure(l, Failed, fault.New(fault.Failed, "the outcome could not be written down: the server's log says why"))
-	}
-	l.out = e.out
-	d.forget(l)
-	close(l.done)
-	if e.answered {
-		d.receipt(l.rec.Device, l.rec.ID)
-	}
+	d.settle(d.failure(l, Cancelled, fault.New(fault.Cancelled, "cancelled: %s", why)))
 }

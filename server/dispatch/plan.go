@@ -2,8 +2,8 @@ package dispatch
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -19,12 +19,16 @@ const (
 	maxPlans = 10_000
 )
 
-// plan is the result of a dry run that may be run once.
-type plan struct{ until time.Time }
+// plan is the result of a dry run that may be run once, by whoever made it. Plans are kept in memory only: none
+// outlives the server's process.
+type plan struct {
+	until                time.Time
+	workspace, principal string
+}
 
 // dryRun says what the parts would do, and remembers the plan.
-func (d *Dispatcher) dryRun(parts []*part) *controlv1.DispatchResponse {
-	res := &controlv1.DispatchResponse{PlanHash: hashOf(parts)}
+func (d *Dispatcher) dryRun(req Request, parts []*part) *controlv1.DispatchResponse {
+	res := &controlv1.DispatchResponse{PlanHash: hashOf(req, parts)}
 	runnable := false
 	for _, p := range parts {
 		if p.err != nil {
@@ -44,7 +48,7 @@ func (d *Dispatcher) dryRun(parts []*part) *controlv1.DispatchResponse {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.plans) < maxPlans {
-		d.plans[res.GetPlanHash()] = plan{until: d.Now().Add(planLife)}
+		d.plans[res.GetPlanHash()] = plan{until: time.Now().Add(planLife), workspace: req.Workspace, principal: req.Principal}
 	}
 	return res
 }
@@ -61,30 +65,39 @@ func (d *Dispatcher) planned(p *part) []*controlv1.PlannedTarget {
 		}
 		out = append(out, target)
 	}
+	for _, s := range p.saved {
+		out = append(out, &controlv1.PlannedTarget{
+			Id: s.GetSavedId(), Status: commandv1.ItemStatus_ITEM_STATUS_OK, Title: s.GetTitle(), Url: s.GetUrl(),
+		})
+	}
 	return out
 }
 
-// checkPlan uses up the plan with the given hash. It is a fault if there is none or the parts are not it any more.
-func (d *Dispatcher) checkPlan(hash string, parts []*part) error {
-	if hash == "" {
+// checkPlan uses up the plan that a request names. It is a fault if there is none or the parts are not it any more.
+func (d *Dispatcher) checkPlan(req Request, parts []*part) error {
+	if req.PlanHash == "" {
 		return nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	known, ok := d.plans[hash]
-	delete(d.plans, hash)
-	if !ok || d.Now().After(known.until) {
-		return fault.New(fault.Invalid, "there is no such plan: it was run already, is older than %s, or is of another server start", planLife)
+	known, ok := d.plans[req.PlanHash]
+	ok = ok && known.workspace == req.Workspace && known.principal == req.Principal
+	if ok {
+		delete(d.plans, req.PlanHash)
 	}
-	if hashOf(parts) != hash {
+	if !ok || time.Now().After(known.until) {
+		return fault.New(fault.Invalid, "there is no such plan of yours: it was run already, is older than %s, or the server was restarted", planLife)
+	}
+	if hashOf(req, parts) != req.PlanHash {
 		return fault.New(fault.Invalid, "the plan is not the same any more: make a dry run again")
 	}
 	return nil
 }
 
-func (d *Dispatcher) dropPlans(now time.Time) {
+func (d *Dispatcher) dropPlans() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	now := time.Now()
 	for hash, p := range d.plans {
 		if now.After(p.until) {
 			delete(d.plans, hash)
@@ -92,19 +105,50 @@ func (d *Dispatcher) dropPlans(now time.Time) {
 	}
 }
 
-// hashOf is the same for the same actions on the same devices and tabs.
-func hashOf(parts []*part) string {
-	h := sha256.New()
+// hashOf is the same for the same actions of the same caller on the same devices, tabs and saved tabs.
+func hashOf(req Request, parts []*part) string {
+	e := newEncoding()
+	e.text(req.Workspace)
+	e.text(req.Principal)
+	e.number(len(parts))
 	for _, p := range parts {
 		raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(p.action)
 		if err != nil {
 			continue // an action that was decoded can be encoded
 		}
-		_, _ = fmt.Fprintf(h, "%s %d %v\n", p.device.ID, len(raw), p.err != nil)
-		_, _ = h.Write(raw)
-		for _, id := range p.tabs {
-			_, _ = fmt.Fprintf(h, "%s\n", id)
+		e.text(p.device.ID)
+		e.text(string(raw))
+		refused := ""
+		if p.err != nil {
+			refused = fault.Command(p.err).GetCode().String()
 		}
+		e.text(refused)
+		e.list(p.tabs)
+		e.list(savedIDs(p.saved))
 	}
-	return hex.EncodeToString(h.Sum(nil))
+	return e.sum()
+}
+
+// encoding writes texts and lists so that different ones never look alike: each with its length before it.
+type encoding struct{ bytes []byte }
+
+func newEncoding() *encoding { return &encoding{bytes: []byte("throwbar plan 1\n")} }
+
+func (e *encoding) number(n int) { e.bytes = binary.BigEndian.AppendUint64(e.bytes, uint64(n)) }
+
+func (e *encoding) text(s string) {
+	e.number(len(s))
+	e.bytes = append(e.bytes, s...)
+}
+
+func (e *encoding) list(items []string) {
+	e.number(len(items))
+	for _, s := range items {
+		e.text(s)
+	}
+}
+
+func (e *encoding) sum() string {
+	sum := sha256.Sum256(e.bytes)
+	return hex.EncodeToString(sum[:])
 }

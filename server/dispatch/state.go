@@ -1,6 +1,10 @@
 package dispatch
 
-import controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
+import (
+	"slices"
+
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
+)
 
 // State is where a command is in its life. The names are those of the stored rows and of the diagram in docs.
 type State string
@@ -18,37 +22,43 @@ const (
 	Interrupted      State = "interrupted"
 )
 
-// Transitions is the one table of a command's life: from each state, where it may go.
+// next is the one table of a command's life: from each state, where it may go.
 //
 // A device that took a command over before the server was restarted may answer while the row still says accepted, so
 // every state that is not an end may go to every end.
-func Transitions() map[State][]State {
-	ends := []State{Succeeded, Failed, Expired, Cancelled, Interrupted}
-	return map[State][]State{
-		Accepted:         append([]State{AwaitingApproval, Sent}, ends...),
-		AwaitingApproval: {Accepted, Failed, Expired, Cancelled},
-		Sent:             append([]State{Acknowledged}, ends...),
-		Acknowledged:     ends,
-		Succeeded:        nil,
-		Failed:           nil,
-		Expired:          nil,
-		Cancelled:        nil,
-		Interrupted:      nil,
+func (s State) next() []State {
+	switch s {
+	case Accepted:
+		return []State{AwaitingApproval, Sent, Succeeded, Failed, Expired, Cancelled, Interrupted}
+	case AwaitingApproval:
+		return []State{Accepted, Failed, Expired, Cancelled}
+	case Sent:
+		return []State{Acknowledged, Succeeded, Failed, Expired, Cancelled, Interrupted}
+	case Acknowledged:
+		return []State{Succeeded, Failed, Expired, Cancelled, Interrupted}
+	case Succeeded, Failed, Expired, Cancelled, Interrupted:
+		return nil
+	default:
+		return nil
 	}
+}
+
+// Transitions is the table of all states.
+func Transitions() map[State][]State {
+	table := map[State][]State{}
+	for _, s := range []State{
+		Accepted, AwaitingApproval, Sent, Acknowledged, Succeeded, Failed, Expired, Cancelled, Interrupted,
+	} {
+		table[s] = s.next()
+	}
+	return table
 }
 
 // CanGo says whether the table has the step.
-func (s State) CanGo(to State) bool {
-	for _, t := range Transitions()[s] {
-		if t == to {
-			return true
-		}
-	}
-	return false
-}
+func (s State) CanGo(to State) bool { return slices.Contains(s.next(), to) }
 
 // Ended says whether it is an end.
-func (s State) Ended() bool { return len(Transitions()[s]) == 0 }
+func (s State) Ended() bool { return len(s.next()) == 0 }
 
 // Proto is the state in the contract.
 func (s State) Proto() controlv1.State {

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"context"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -23,8 +22,8 @@ type piece struct {
 
 // split says which devices run a command: those named in the envelope, or those that the ids in the action belong to.
 // A list of ids that spans devices is split, each device getting its own.
-func (d *Dispatcher) split(ctx context.Context, req Request, entry *catalog.Entry, args protoreflect.Message) ([]piece, error) {
-	owners, err := d.owners(ctx, req.Workspace, args)
+func (d *Dispatcher) split(req Request, entry *catalog.Entry, args protoreflect.Message, saved map[string]Saved) ([]piece, error) {
+	owners, err := owners(args, saved)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +31,7 @@ func (d *Dispatcher) split(ctx context.Context, req Request, entry *catalog.Entr
 	case len(owners) == 0 && len(req.Devices) == 0:
 		return nil, fault.New(fault.Invalid, "%s needs a device: name one", entry.Name)
 	case len(owners) == 0 || (len(req.Devices) > 0 && entry.HasSaved()):
-		owners = req.Devices
+		owners = unique(req.Devices)
 		pieces := make([]piece, 0, len(owners))
 		for _, device := range owners {
 			pieces = append(pieces, piece{device: device, action: req.Action, args: args})
@@ -50,14 +49,27 @@ func (d *Dispatcher) split(ctx context.Context, req Request, entry *catalog.Entr
 	if len(owners) == 1 {
 		return []piece{{device: owners[0], action: req.Action, args: args}}, nil
 	}
-	return d.share(ctx, req.Workspace, entry, args, owners)
+	return share(entry, args, owners, saved)
+}
+
+// unique leaves out what came before.
+func unique(ids []string) []string {
+	seen := make(map[string]bool, len(ids))
+	out := make([]string, 0, len(ids))
+	for _, id := range ids {
+		if !seen[id] {
+			seen[id] = true
+			out = append(out, id)
+		}
+	}
+	return out
 }
 
 // owners are the devices that the ids in the arguments belong to, in order of appearance.
-func (d *Dispatcher) owners(ctx context.Context, workspace string, args protoreflect.Message) ([]string, error) {
+func owners(args protoreflect.Message, saved map[string]Saved) ([]string, error) {
 	var owners []string
 	for _, ref := range catalog.Targets(args) {
-		owner, err := d.owner(ctx, workspace, ref)
+		owner, err := owner(ref, saved)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +81,7 @@ func (d *Dispatcher) owners(ctx context.Context, workspace string, args protoref
 }
 
 // owner is the device that an id belongs to; empty if it does not say.
-func (d *Dispatcher) owner(ctx context.Context, workspace string, ref catalog.Ref) (string, error) {
+func owner(ref catalog.Ref, saved map[string]Saved) (string, error) {
 	kind, composite := kindOf(ref.Kind)
 	switch {
 	case composite:
@@ -84,14 +96,11 @@ func (d *Dispatcher) owner(ctx context.Context, workspace string, ref catalog.Re
 	case ref.Kind == optionv1.Target_TARGET_DEVICE:
 		return ref.ID, nil
 	case ref.Kind == optionv1.Target_TARGET_SAVED:
-		saved, err := d.Reader.Saved(ctx, workspace, []string{ref.ID})
-		if err != nil {
-			return "", err
-		}
-		if len(saved) == 0 {
+		row, ok := saved[ref.ID]
+		if !ok {
 			return "", fault.New(fault.NotFound, "there is no saved tab %q: list them to get their ids", ref.ID)
 		}
-		return saved[0].GetDeviceId(), nil
+		return row.Tab.GetDeviceId(), nil
 	default:
 		return "", nil
 	}
@@ -112,22 +121,29 @@ func kindOf(t optionv1.Target) (ident.Kind, bool) {
 
 // share gives each device the ids that are its own. Only lists can be shared out: a single id of another device makes
 // the command senseless for the rest.
-func (d *Dispatcher) share(
-	ctx context.Context, workspace string, entry *catalog.Entry, args protoreflect.Message, owners []string,
-) ([]piece, error) {
+func share(entry *catalog.Entry, args protoreflect.Message, owners []string, saved map[string]Saved) ([]piece, error) {
 	pieces := make([]piece, 0, len(owners))
 	for _, device := range owners {
 		own := proto.Clone(args.Interface()).ProtoReflect()
+		var foreign error
 		fields := own.Descriptor().Fields()
 		for i := range fields.Len() {
 			fd := fields.Get(i)
-			if catalog.TargetOf(fd) == optionv1.Target_TARGET_UNSPECIFIED || !own.Has(fd) {
+			kind := catalog.TargetOf(fd)
+			if kind == optionv1.Target_TARGET_UNSPECIFIED || fd.IsList() || !own.Has(fd) {
 				continue
 			}
-			if err := d.shareField(ctx, workspace, own, fd, device); err != nil {
-				return nil, err
+			if of, err := owner(catalog.Ref{Kind: kind, Field: fd, ID: own.Get(fd).String()}, saved); err != nil || (of != device && of != "") {
+				foreign = fault.New(fault.Invalid, "%s belongs to another device than some of the other ids", fd.JSONName())
 			}
 		}
+		if foreign != nil {
+			return nil, foreign
+		}
+		keepOnly(own, func(kind optionv1.Target, id string) bool {
+			of, err := owner(catalog.Ref{Kind: kind, ID: id}, saved)
+			return err == nil && (of == device || of == "")
+		})
 		action, err := entry.Wrap(own.Interface())
 		if err != nil {
 			return nil, err
@@ -137,33 +153,24 @@ func (d *Dispatcher) share(
 	return pieces, nil
 }
 
-func (d *Dispatcher) shareField(
-	ctx context.Context, workspace string, own protoreflect.Message, fd protoreflect.FieldDescriptor, device string,
-) error {
-	keep := func(id string) (bool, error) {
-		owner, err := d.owner(ctx, workspace, catalog.Ref{Kind: catalog.TargetOf(fd), Field: fd, ID: id})
-		return owner == device || owner == "", err
-	}
-	if !fd.IsList() {
-		ok, err := keep(own.Get(fd).String())
-		if err == nil && !ok {
-			err = fault.New(fault.Invalid, "%s belongs to another device than some of the other ids", fd.JSONName())
+// keepOnly takes the ids out of a message's lists of targets that are not wanted.
+func keepOnly(m protoreflect.Message, want func(kind optionv1.Target, id string) bool) {
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		fd := fields.Get(i)
+		kind := catalog.TargetOf(fd)
+		if kind == optionv1.Target_TARGET_UNSPECIFIED || !fd.IsList() || !m.Has(fd) {
+			continue
 		}
-		return err
-	}
-	all := own.Get(fd).List()
-	mine := own.NewField(fd).List()
-	for i := range all.Len() {
-		ok, err := keep(all.Get(i).String())
-		if err != nil {
-			return err
+		all := m.Get(fd).List()
+		some := m.NewField(fd).List()
+		for j := range all.Len() {
+			if want(kind, all.Get(j).String()) {
+				some.Append(all.Get(j))
+			}
 		}
-		if ok {
-			mine.Append(all.Get(i))
-		}
+		m.Set(fd, protoreflect.ValueOfList(some))
 	}
-	own.Set(fd, protoreflect.ValueOfList(mine))
-	return nil
 }
 
 // checkRefs refuses a command whose every target is of an earlier start of the browser, and finds the tabs that it

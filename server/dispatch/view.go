@@ -1,8 +1,10 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
@@ -41,20 +43,46 @@ func (d *Dispatcher) List(ctx context.Context, filter Filter) ([]*controlv1.Comm
 	return out, more, nil
 }
 
-// Cancel ends a command of a workspace that has not ended, and says what became of it.
+// Cancel ends a command of a workspace that has not ended, or all of a dispatch, and says what became of it; of a
+// dispatch, of its first command.
 func (d *Dispatcher) Cancel(ctx context.Context, workspace, id string) (*controlv1.Command, error) {
-	d.mu.Lock()
-	l := d.live[id]
-	d.mu.Unlock()
-	if l != nil && l.rec.Workspace == workspace {
+	lives := d.underWay(workspace, id)
+	for _, l := range lives {
 		d.cancel(l, "somebody asked to")
+	}
+	for _, l := range lives {
 		select {
 		case <-l.done:
 		case <-ctx.Done():
 			return nil, fault.Wrap(fault.Cancelled, context.Cause(ctx), "the caller went away")
 		}
 	}
+	if len(lives) > 0 {
+		id = lives[0].rec.ID
+	}
 	return d.Get(ctx, workspace, id)
+}
+
+// underWay are the commands with an id, or of the dispatch with it, in the order in which they were accepted.
+func (d *Dispatcher) underWay(workspace, id string) []*live {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if l := d.live[id]; l != nil {
+		if l.rec.Workspace != workspace || !l.recorded {
+			return nil
+		}
+		return []*live{l}
+	}
+	var lives []*live
+	for _, l := range d.live {
+		if l.rec.Group == id && l.rec.Workspace == workspace && l.recorded {
+			lives = append(lives, l)
+		}
+	}
+	slices.SortFunc(lives, func(a, b *live) int {
+		return cmp.Or(a.rec.CreatedAt.Compare(b.rec.CreatedAt), cmp.Compare(a.rec.ID, b.rec.ID))
+	})
+	return lives
 }
 
 // view is a command as callers see it. Of one that has not ended the live state counts, which may be ahead of the row.

@@ -7,7 +7,6 @@ import (
 	"throwbar.dev/throwbar/gen/go/throwbar/control/v1/controlv1connect"
 	"throwbar.dev/throwbar/server/auth"
 	"throwbar.dev/throwbar/server/dispatch"
-	"throwbar.dev/throwbar/server/fault"
 )
 
 var _ controlv1connect.CommandServiceHandler = (*commandHandler)(nil)
@@ -120,14 +119,14 @@ func (h *catalogueHandler) GetCatalogue(
 	return res, nil
 }
 
-// DispatchStream sends many commands.
-func (h *commandHandler) DispatchStream(
-	context.Context, controlv1connect.CommandServiceDispatchStreamServerStream,
-) error {
-	return fault.New(fault.Unsupported, "not here yet")
-}
-
 // Undo brings back what a command took away.
-func (h *commandHandler) Undo(context.Context, *controlv1.UndoRequest) (*controlv1.UndoResponse, error) {
-	return nil, fault.New(fault.Unsupported, "not here yet")
+func (h *commandHandler) Undo(ctx context.Context, req *controlv1.UndoRequest) (*controlv1.UndoResponse, error) {
+	token, err := auth.From(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.cfg.Dispatcher.Undo(ctx, dispatch.UndoRequest{
+		Workspace: token.Workspace, Principal: token.ID, Command: req.GetCommandId(), Device: req.GetDeviceId(),
+		DryRun: req.GetDryRun(),
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
 	"throwbar.dev/throwbar/server/auth"
 	"throwbar.dev/throwbar/server/fault"
@@ -82,6 +83,9 @@ type validStream struct{ connect.ServerStream }
 func (s validStream) Receive(msg any) error {
 	if err := s.ServerStream.Receive(msg); err != nil {
 		return err
+	}
+	if _, items := msg.(*controlv1.DispatchStreamRequest); items {
+		return nil // the handler looks at each item: a bad one does not end the stream
 	}
 	if m, ok := msg.(proto.Message); ok {
 		if err := protovalidate.Validate(m); err != nil {

@@ -110,6 +110,13 @@ func extendWrite(ctx context.Context) error {
 	return nil
 }
 
+// endWrite ends a write that is blocked, and all that follow.
+func endWrite(ctx context.Context) {
+	if d, ok := ctx.Value(deadlineKey{}).(*deadlines); ok {
+		_ = d.control.SetWriteDeadline(time.Now()) // without a network there is nothing to end
+	}
+}
+
 // readBy sets the deadline of reads; the zero time takes it away. It says false where there is nothing to set.
 func readBy(ctx context.Context, t time.Time) bool {
 	d, ok := ctx.Value(deadlineKey{}).(*deadlines)

@@ -5,16 +5,15 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
-	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
-	"throwbar.dev/throwbar/server/auth"
 	"throwbar.dev/throwbar/server/dispatch"
 	"throwbar.dev/throwbar/server/fault"
-	"throwbar.dev/throwbar/server/rpc"
 	"throwbar.dev/throwbar/store"
 	"throwbar.dev/throwbar/store/db"
 )
@@ -22,22 +21,22 @@ import (
 var (
 	_ dispatch.Ledger = (*Storage)(nil)
 	_ dispatch.Reader = (*Storage)(nil)
-	_ rpc.SavedReader = (*Storage)(nil)
 )
 
 const (
-	kindSaved    = "saved"
-	kindClosed   = "closed"
-	statePending = "pending"
-	stateKept    = "kept"
+	kindSaved      = "saved"
+	kindClosed     = "closed"
+	statePending   = "pending"
+	stateKept      = "kept"
+	stateRestoring = "restoring"
 )
 
 // Accept writes commands, their saved tabs and their first events in one transaction. A command that lives for
 // seconds has to survive a kill of the process, not a power cut.
 func (s *Storage) Accept(ctx context.Context, commands []dispatch.Acceptance) error {
 	return s.write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) error {
-		for _, c := range commands {
-			if err := accept(ctx, q, c); err != nil {
+		for i := range commands {
+			if err := accept(ctx, q, &commands[i]); err != nil {
 				return err
 			}
 		}
@@ -45,8 +44,18 @@ func (s *Storage) Accept(ctx context.Context, commands []dispatch.Acceptance) er
 	})
 }
 
-func accept(ctx context.Context, q *db.Queries, c dispatch.Acceptance) error {
+// accept may run twice: it sets what it hands out.
+func accept(ctx context.Context, q *db.Queries, c *dispatch.Acceptance) error {
 	rec := c.Record
+	claimed, err := claim(ctx, q, c)
+	if err != nil || c.Void() {
+		return err
+	}
+	if len(c.Lost) > 0 {
+		if rec.Action, err = c.Narrow(claimed); err != nil {
+			return fmt.Errorf("narrow action: %w", err)
+		}
+	}
 	if err := q.InsertCommand(ctx, db.InsertCommandParams{
 		ID: rec.ID, GroupID: rec.Group, Workspace: rec.Workspace, DeviceID: rec.Device, Name: rec.Name,
 		Principal: rec.Principal, Action: rec.Action, State: string(rec.State), CreatedAt: millis(rec.CreatedAt),
@@ -82,86 +91,122 @@ func commandEvent(ctx context.Context, q *db.Queries, rec dispatch.Record, at ti
 	})
 }
 
-// Advance notes a step that is no end.
-func (s *Storage) Advance(rec dispatch.Record, to dispatch.State) {
-	at := time.Now()
-	s.later("a command's step", func(ctx context.Context, q *db.Queries) error {
-		n, err := q.AdvanceCommand(ctx, db.AdvanceCommandParams{ID: rec.ID, FromState: string(rec.State), ToState: string(to)})
-		if err != nil || n == 0 {
-			return err
+// claim takes the saved tabs that a command brings back, as far as no other command has them.
+func claim(ctx context.Context, q *db.Queries, c *dispatch.Acceptance) (claimed []string, err error) {
+	c.Lost = nil
+	for _, id := range c.Claims {
+		n, err := q.AdvanceSaved(ctx, db.AdvanceSavedParams{
+			Workspace: c.Record.Workspace, ID: id, FromState: stateKept, ToState: stateRestoring,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("claim saved tab: %w", err)
 		}
-		rec.State = to
-		return commandEvent(ctx, q, rec, at, "", false)
+		if n == 0 {
+			c.Lost = append(c.Lost, id)
+		} else {
+			claimed = append(claimed, id)
+		}
+	}
+	return claimed, nil
+}
+
+// Advance notes steps that are no ends. They are taken once, when the writer comes to them: by then an end may have
+// taken them along, which saves writing the row again.
+func (s *Storage) Advance(take func() []dispatch.Step) {
+	steps := sync.OnceValue(take) // the op may run twice
+	s.later("commands' steps", func(ctx context.Context, q *db.Queries) error {
+		for _, step := range steps() {
+			n, err := q.AdvanceCommand(ctx, db.AdvanceCommandParams{
+				ID: step.Record.ID, FromState: string(step.Record.State), ToState: string(step.To),
+			})
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				continue
+			}
+			if err := stepEvent(ctx, q, step); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
-// Finish writes an end and its event, and what becomes of the saved tabs.
-func (s *Storage) Finish(ctx context.Context, end dispatch.End) (bool, error) {
+func stepEvent(ctx context.Context, q *db.Queries, step dispatch.Step) error {
+	rec := step.Record
+	rec.State = step.To
+	return commandEvent(ctx, q, rec, step.At, "", false)
+}
+
+// Finish writes ends and their events, and what becomes of the saved tabs.
+func (s *Storage) Finish(ctx context.Context, ends []dispatch.End) error {
+	return s.write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) error {
+		for i := range ends {
+			if err := finish(ctx, q, &ends[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func finish(ctx context.Context, q *db.Queries, end *dispatch.End) error {
 	rec := end.Record
-	done := false
-	err := s.write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) error {
-		n, err := q.FinishCommand(ctx, db.FinishCommandParams{
-			ID: rec.ID, State: string(rec.State), EndedAt: millis(rec.EndedAt), Result: rec.Result, Error: rec.Error,
-			Summary: rec.Summary,
-		})
-		if err != nil {
-			return fmt.Errorf("finish command: %w", err)
+	n, err := q.FinishCommand(ctx, db.FinishCommandParams{
+		ID: rec.ID, State: string(rec.State), EndedAt: millis(rec.EndedAt), Result: rec.Result, Error: rec.Error,
+		Summary: rec.Summary,
+	})
+	if err != nil {
+		return fmt.Errorf("finish command: %w", err)
+	}
+	if n == 0 {
+		return nil
+	}
+	for _, step := range end.Steps {
+		if err := stepEvent(ctx, q, step); err != nil {
+			return err
 		}
-		done = n == 1
-		if !done {
-			return nil
-		}
-		for _, id := range end.Kept {
+	}
+	for _, move := range []struct {
+		ids      []string
+		from, to string
+	}{{end.Kept, statePending, stateKept}, {end.Released, stateRestoring, stateKept}} {
+		for _, id := range move.ids {
 			if _, err := q.AdvanceSaved(ctx, db.AdvanceSavedParams{
-				Workspace: rec.Workspace, ID: id, FromState: statePending, ToState: stateKept,
+				Workspace: rec.Workspace, ID: id, FromState: move.from, ToState: move.to,
 			}); err != nil {
 				return fmt.Errorf("keep saved tab: %w", err)
 			}
 		}
-		for _, id := range end.Dropped {
-			if _, err := q.DeleteSaved(ctx, db.DeleteSavedParams{Workspace: rec.Workspace, ID: id}); err != nil {
+	}
+	for _, id := range end.Dropped {
+		if _, err := q.DeleteSaved(ctx, db.DeleteSavedParams{Workspace: rec.Workspace, ID: id}); err != nil {
+			return fmt.Errorf("drop saved tab: %w", err)
+		}
+	}
+	return commandEvent(ctx, q, rec, rec.EndedAt, end.Detail, false)
+}
+
+// lateNote is what the summary of a command ends with whose result came after its end.
+const lateNote = ", late result"
+
+// Late notes a result that came after the end.
+func (s *Storage) Late(ctx context.Context, rec dispatch.Record, detail string, dropped []string) error {
+	at := time.Now()
+	summary := strings.TrimSuffix(rec.Summary, lateNote) + lateNote
+	return s.write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) error {
+		n, err := q.NoteLate(ctx, db.NoteLateParams{ID: rec.ID, Summary: summary})
+		if err != nil || n == 0 {
+			return err
+		}
+		for _, id := range dropped {
+			if _, err := q.DeleteKeptSaved(ctx, db.DeleteKeptSavedParams{Workspace: rec.Workspace, ID: id}); err != nil {
 				return fmt.Errorf("drop saved tab: %w", err)
 			}
 		}
-		return commandEvent(ctx, q, rec, rec.EndedAt, end.Detail, false)
-	})
-	return done, err
-}
-
-// Late notes a result that came after the end.
-func (s *Storage) Late(ctx context.Context, rec dispatch.Record, detail string) error {
-	at := time.Now()
-	return s.write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) error {
 		return commandEvent(ctx, q, rec, at, detail, true)
 	})
-}
-
-// Sweep clears and removes what is old, a batch at a time so that commands are not held up.
-func (s *Storage) Sweep(ctx context.Context, clearBefore, removeBefore time.Time) error {
-	steps := []func(context.Context, *db.Queries) (int64, error){
-		func(ctx context.Context, q *db.Queries) (int64, error) {
-			return q.ClearCommands(ctx, db.ClearCommandsParams{EndedBefore: millis(clearBefore), PageSize: pageSize})
-		},
-		func(ctx context.Context, q *db.Queries) (int64, error) {
-			return q.DeleteCommands(ctx, db.DeleteCommandsParams{
-				Workspace: auth.DefaultWorkspace, EndedBefore: millis(removeBefore), PageSize: pageSize,
-			})
-		},
-		func(ctx context.Context, q *db.Queries) (int64, error) {
-			return q.DeleteEvents(ctx, db.DeleteEventsParams{Before: millis(clearBefore.Add(-keepEvents)), PageSize: pageSize})
-		},
-	}
-	for _, step := range steps {
-		for n := int64(pageSize); n == pageSize; {
-			if err := s.store.Write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) (err error) {
-				n, err = step(ctx, q)
-				return err
-			}); err != nil {
-				return fmt.Errorf("sweep: %w", err)
-			}
-		}
-	}
-	return nil
 }
 
 // Get implements dispatch.Reader.
@@ -242,48 +287,4 @@ func (s *Storage) Pending(ctx context.Context) ([]dispatch.Acceptance, error) {
 			return out, nil
 		}
 	}
-}
-
-func savedTabs(rows []db.Saved) ([]*commandv1.SavedTab, error) {
-	out := make([]*commandv1.SavedTab, 0, len(rows))
-	for _, row := range rows {
-		tab := &commandv1.SavedTab{}
-		if err := proto.Unmarshal(row.Body, tab); err != nil {
-			return nil, fmt.Errorf("decode saved tab %s: %w", row.ID, err)
-		}
-		out = append(out, tab)
-	}
-	return out, nil
-}
-
-// Saved implements dispatch.Reader.
-func (s *Storage) Saved(ctx context.Context, workspace string, ids []string) ([]*commandv1.SavedTab, error) {
-	rows := make([]db.Saved, 0, len(ids))
-	for _, id := range ids {
-		row, err := s.store.Read().GetSaved(ctx, db.GetSavedParams{Workspace: workspace, ID: id})
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-		case err != nil:
-			return nil, fmt.Errorf("get saved tab: %w", err)
-		case row.State == stateKept:
-			rows = append(rows, row)
-		}
-	}
-	return savedTabs(rows)
-}
-
-// ListSaved implements rpc.SavedReader.
-func (s *Storage) ListSaved(ctx context.Context, f rpc.SavedFilter) ([]*commandv1.SavedTab, error) {
-	kind := kindSaved
-	if f.Closed {
-		kind = ""
-	}
-	rows, err := s.store.Read().ListSaved(ctx, db.ListSavedParams{
-		Workspace: f.Workspace, DeviceID: f.Device, Kind: kind, BeforeTime: before(f.Before.Time), BeforeID: f.Before.ID,
-		PageSize: int32(f.Limit),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list saved tabs: %w", err)
-	}
-	return savedTabs(rows)
 }

@@ -72,7 +72,7 @@ func appendEvent(ctx context.Context, q *db.Queries, workspace string, at time.T
 	if err != nil {
 		return fmt.Errorf("encode event: %w", err)
 	}
-	if _, err := q.InsertEvent(ctx, db.InsertEventParams{
+	if err := q.AppendEvent(ctx, db.AppendEventParams{
 		Workspace: workspace, Time: millis(at), DeviceID: e.GetDeviceId(), Body: body,
 	}); err != nil {
 		return fmt.Errorf("append event: %w", err)

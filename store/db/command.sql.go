@@ -198,6 +198,41 @@ func (q *Queries) GetCommand(ctx context.Context, arg GetCommandParams) (Command
 	return i, err
 }
 
+const getCommandOfGroup = `-- name: GetCommandOfGroup :one
+select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary from srv_command
+where workspace = $1 and group_id = $2
+order by created_at desc, id desc
+limit 1
+`
+
+type GetCommandOfGroupParams struct {
+	Workspace string
+	GroupID   string
+}
+
+// GetCommandOfGroup is the newest command of a dispatch.
+func (q *Queries) GetCommandOfGroup(ctx context.Context, arg GetCommandOfGroupParams) (Command, error) {
+	row := q.db.QueryRowContext(ctx, getCommandOfGroup, arg.Workspace, arg.GroupID)
+	var i Command
+	err := row.Scan(
+		&i.ID,
+		&i.GroupID,
+		&i.Workspace,
+		&i.DeviceID,
+		&i.Name,
+		&i.Principal,
+		&i.Action,
+		&i.State,
+		&i.CreatedAt,
+		&i.Deadline,
+		&i.EndedAt,
+		&i.Result,
+		&i.Error,
+		&i.Summary,
+	)
+	return i, err
+}
+
 const insertCommand = `-- name: InsertCommand :exec
 insert into srv_command (id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline,
   ended_at, result, error, summary)
@@ -466,6 +501,36 @@ func (q *Queries) ListUnfinishedCommands(ctx context.Context, arg ListUnfinished
 		return nil, err
 	}
 	return items, nil
+}
+
+const nextCommandWorkspace = `-- name: NextCommandWorkspace :one
+select workspace from srv_command where workspace > $1 order by workspace limit 1
+`
+
+// NextCommandWorkspace is the first workspace after a name that has commands.
+func (q *Queries) NextCommandWorkspace(ctx context.Context, after string) (string, error) {
+	row := q.db.QueryRowContext(ctx, nextCommandWorkspace, after)
+	var workspace string
+	err := row.Scan(&workspace)
+	return workspace, err
+}
+
+const noteLate = `-- name: NoteLate :execrows
+update srv_command set summary = $1 where id = $2 and ended_at > 0 and summary <> $1
+`
+
+type NoteLateParams struct {
+	Summary string
+	ID      string
+}
+
+// NoteLate marks a command, once, as one whose result came after its end; it says zero if that was noted before.
+func (q *Queries) NoteLate(ctx context.Context, arg NoteLateParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, noteLate, arg.Summary, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 const setCommandDeadline = `-- name: SetCommandDeadline :execrows

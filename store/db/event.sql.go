@@ -9,6 +9,29 @@ import (
 	"context"
 )
 
+const appendEvent = `-- name: AppendEvent :exec
+insert into srv_event (seq, workspace, time, device_id, body)
+values ((select coalesce(max(e.seq), 0) + 1 from srv_event e), $1, $2, $3, $4)
+`
+
+type AppendEventParams struct {
+	Workspace string
+	Time      int64
+	DeviceID  string
+	Body      []byte
+}
+
+// AppendEvent gives the event the next number, and does not say which.
+func (q *Queries) AppendEvent(ctx context.Context, arg AppendEventParams) error {
+	_, err := q.db.ExecContext(ctx, appendEvent,
+		arg.Workspace,
+		arg.Time,
+		arg.DeviceID,
+		arg.Body,
+	)
+	return err
+}
+
 const deleteEvents = `-- name: DeleteEvents :execrows
 delete from srv_event
 where seq in (

@@ -34,6 +34,48 @@ func (q *Queries) AdvanceSaved(ctx context.Context, arg AdvanceSavedParams) (int
 	return result.RowsAffected()
 }
 
+const deleteClosed = `-- name: DeleteClosed :execrows
+delete from srv_saved
+where id in (
+  select s.id from srv_saved s
+  where s.workspace = $1 and s.saved_at < $2 and s.state = 'kept' and s.kind = 'closed'
+  order by s.saved_at, s.id
+  limit $3)
+`
+
+type DeleteClosedParams struct {
+	Workspace   string
+	SavedBefore int64
+	PageSize    int32
+}
+
+// DeleteClosed deletes at most page_size tabs of a workspace that were kept for undo before a time.
+func (q *Queries) DeleteClosed(ctx context.Context, arg DeleteClosedParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, deleteClosed, arg.Workspace, arg.SavedBefore, arg.PageSize)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const deleteKeptSaved = `-- name: DeleteKeptSaved :execrows
+delete from srv_saved where workspace = $1 and id = $2 and state = 'kept'
+`
+
+type DeleteKeptSavedParams struct {
+	Workspace string
+	ID        string
+}
+
+// DeleteKeptSaved deletes a saved tab that nobody is bringing back.
+func (q *Queries) DeleteKeptSaved(ctx context.Context, arg DeleteKeptSavedParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, deleteKeptSaved, arg.Workspace, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const deletePendingSaved = `-- name: DeletePendingSaved :execrows
 delete from srv_saved where command_id = $1 and state = 'pending'
 `
@@ -137,6 +179,74 @@ func (q *Queries) KeepSaved(ctx context.Context, arg KeepSavedParams) (int64, er
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+const listKept = `-- name: ListKept :many
+select s.id, s.saved_at, s.body, c.id as command_id, c.group_id, c.name, c.state as command_state
+from srv_saved s join srv_command c on c.id = s.command_id
+where s.workspace = $1 and s.saved_at <= $2 and (s.saved_at < $2 or s.id < $3)
+  and s.state = 'kept' and (s.device_id = $4 or $4 = '') and (c.group_id = $5 or $5 = '')
+order by s.saved_at desc, s.id desc
+limit $6
+`
+
+type ListKeptParams struct {
+	Workspace  string
+	BeforeTime int64
+	BeforeID   string
+	DeviceID   string
+	GroupID    string
+	PageSize   int32
+}
+
+type ListKeptRow struct {
+	ID           string
+	SavedAt      int64
+	Body         []byte
+	CommandID    string
+	GroupID      string
+	Name         string
+	CommandState string
+}
+
+// ListKept lists what is kept, newest first, with the command that took it away: of every device if device_id is empty, of
+// every dispatch if group_id is.
+func (q *Queries) ListKept(ctx context.Context, arg ListKeptParams) ([]ListKeptRow, error) {
+	rows, err := q.db.QueryContext(ctx, listKept,
+		arg.Workspace,
+		arg.BeforeTime,
+		arg.BeforeID,
+		arg.DeviceID,
+		arg.GroupID,
+		arg.PageSize,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ListKeptRow{}
+	for rows.Next() {
+		var i ListKeptRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.SavedAt,
+			&i.Body,
+			&i.CommandID,
+			&i.GroupID,
+			&i.Name,
+			&i.CommandState,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const listSaved = `-- name: ListSaved :many
@@ -260,4 +370,16 @@ func (q *Queries) ListSavedOfCommand(ctx context.Context, commandID string) ([]S
 		return nil, err
 	}
 	return items, nil
+}
+
+const nextSavedWorkspace = `-- name: NextSavedWorkspace :one
+select workspace from srv_saved where state = 'kept' and workspace > $1 order by workspace limit 1
+`
+
+// NextSavedWorkspace is the first workspace after a name that has kept tabs.
+func (q *Queries) NextSavedWorkspace(ctx context.Context, after string) (string, error) {
+	row := q.db.QueryRowContext(ctx, nextSavedWorkspace, after)
+	var workspace string
+	err := row.Scan(&workspace)
+	return workspace, err
 }

@@ -81,3 +81,18 @@ where id in (
   where c.workspace = @workspace and c.created_at < @ended_before and c.ended_at > 0 and c.ended_at < @ended_before
   order by c.created_at, c.id
   limit @page_size);
+
+-- GetCommandOfGroup is the newest command of a dispatch.
+-- name: GetCommandOfGroup :one
+select * from srv_command
+where workspace = @workspace and group_id = @group_id
+order by created_at desc, id desc
+limit 1;
+
+-- NoteLate marks a command, once, as one whose result came after its end; it says zero if that was noted before.
+-- name: NoteLate :execrows
+update srv_command set summary = @summary where id = @id and ended_at > 0 and summary <> @summary;
+
+-- NextCommandWorkspace is the first workspace after a name that has commands.
+-- name: NextCommandWorkspace :one
+select workspace from srv_command where workspace > @after order by workspace limit 1;

@@ -4,6 +4,11 @@ insert into srv_event (seq, workspace, time, device_id, body)
 values ((select coalesce(max(e.seq), 0) + 1 from srv_event e), @workspace, @time, @device_id, @body)
 returning seq;
 
+-- AppendEvent gives the event the next number, and does not say which.
+-- name: AppendEvent :exec
+insert into srv_event (seq, workspace, time, device_id, body)
+values ((select coalesce(max(e.seq), 0) + 1 from srv_event e), @workspace, @time, @device_id, @body);
+
 -- ListEvents lists the events of a workspace after a number. Where it gives less than a page, go on after the last number
 -- that GetEventRange gave before, so that other workspaces' events are not read again and again.
 -- name: ListEvents :many

@@ -1,0 +1,237 @@
+package dispatch
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"throwbar.dev/throwbar/catalog"
+	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
+	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
+	"throwbar.dev/throwbar/server/fault"
+)
+
+// maxKept is how many kept tabs are looked at in one read.
+const maxKept = 500
+
+// UndoRequest says what to bring back.
+type UndoRequest struct {
+	Workspace, Principal string
+
+	Command string // of a command or a dispatch; the newest dispatch that took something away if empty
+	Device  string // only what was taken away on it; on every device if empty
+	DryRun  bool
+}
+
+// Undo brings back what a command, or all commands of a dispatch, took away. It is a dispatch of the undo partner that
+// the command's option names, on each device with its own tabs: what the gate, policy and the claims on saved tabs say
+// of any command holds for it. What does not come back stays kept, so that a later undo finds it.
+func (d *Dispatcher) Undo(ctx context.Context, req UndoRequest) (*controlv1.UndoResponse, error) {
+	kept, err := d.undoable(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	send := Request{Workspace: req.Workspace, Principal: req.Principal, DryRun: req.DryRun}
+	parts, err := d.undoParts(send, kept)
+	if err != nil {
+		return nil, err
+	}
+	if req.DryRun {
+		return &controlv1.UndoResponse{UndoneCommandIds: commandsOf(kept, nil), Outcomes: d.dryRun(send, parts).GetOutcomes()}, nil
+	}
+	res, err := d.await(ctx, false, func(answer func(*controlv1.DispatchResponse, error)) *Order {
+		o := &Order{Request: send, Answer: answer, parts: parts}
+		d.accept(ctx, []*Order{o})
+		return o
+	})
+	if err != nil {
+		return nil, err
+	}
+	back := map[string]bool{}
+	for i, out := range res.GetOutcomes() {
+		if out.GetResult() == nil {
+			continue
+		}
+		body, err := parts[i].entry.ResultBody(out.GetResult())
+		if err != nil {
+			continue
+		}
+		for id, status := range itemsOf(body) {
+			back[id] = status == commandv1.ItemStatus_ITEM_STATUS_OK
+		}
+	}
+	return &controlv1.UndoResponse{UndoneCommandIds: commandsOf(kept, back), Outcomes: res.GetOutcomes()}, nil
+}
+
+// commandsOf are the ids of the commands that took tabs away, of those tabs that are back or, if that is nil, of all.
+func commandsOf(kept []Kept, back map[string]bool) []string {
+	var ids []string
+	for _, k := range kept {
+		if (back == nil || back[k.Tab.GetSavedId()]) && !slices.Contains(ids, k.Command) {
+			ids = append(ids, k.Command)
+		}
+	}
+	return ids
+}
+
+// undoable finds what a request wants back.
+func (d *Dispatcher) undoable(ctx context.Context, req UndoRequest) ([]Kept, error) {
+	if req.Command == "" {
+		group, err := d.newestGroup(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		return d.keptOf(ctx, KeptFilter{Workspace: req.Workspace, Device: req.Device, Group: group})
+	}
+	filter := KeptFilter{Workspace: req.Workspace, Device: req.Device, Command: req.Command}
+	rec, err := d.Reader.Get(ctx, req.Workspace, req.Command)
+	if fault.CodeOf(err) == fault.NotFound {
+		filter.Command, filter.Group = "", req.Command
+		if rec, err = d.Reader.OfGroup(ctx, req.Workspace, req.Command); fault.CodeOf(err) == fault.NotFound {
+			return nil, fault.New(fault.NotFound, "there is no command or dispatch %q: the history has their ids", req.Command)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.partner(rec.Name); err != nil {
+		return nil, err
+	}
+	kept, err := d.keptOf(ctx, filter)
+	if err != nil {
+		return nil, err
+	}
+	if len(kept) == 0 {
+		return nil, fault.New(fault.NotFound,
+			"there is nothing to bring back: %s took nothing away here, or it is all back, or is being brought back just now", rec.Name)
+	}
+	return kept, nil
+}
+
+// newestGroup is the newest dispatch that took something away which can be brought back. One act is undone as one,
+// however many devices it was on.
+func (d *Dispatcher) newestGroup(ctx context.Context, req UndoRequest) (string, error) {
+	filter := KeptFilter{Workspace: req.Workspace, Device: req.Device, Limit: maxKept}
+	for {
+		page, err := d.Reader.Kept(ctx, filter)
+		if err != nil {
+			return "", err
+		}
+		for _, k := range page {
+			if d.isAway(req.Workspace, k) {
+				return k.Group, nil
+			}
+		}
+		if len(page) < filter.Limit {
+			return "", fault.New(fault.NotFound, "there is nothing to undo: no command took anything away that is still kept")
+		}
+		last := page[len(page)-1].Tab
+		filter.BeforeTime, filter.BeforeID = last.GetSavedAt().AsTime(), last.GetSavedId()
+	}
+}
+
+// keptOf reads all that a command or a dispatch has kept, in the order in which it was taken away.
+func (d *Dispatcher) keptOf(ctx context.Context, filter KeptFilter) ([]Kept, error) {
+	filter.Limit = maxKept
+	var all []Kept
+	for {
+		page, err := d.Reader.Kept(ctx, filter)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range page {
+			if d.isAway(filter.Workspace, k) {
+				all = append(all, k)
+			}
+		}
+		if len(page) < filter.Limit {
+			slices.Reverse(all)
+			return all, nil
+		}
+		last := page[len(page)-1].Tab
+		filter.BeforeTime, filter.BeforeID = last.GetSavedAt().AsTime(), last.GetSavedId()
+	}
+}
+
+// isAway says whether a kept tab is gone from its device, as far as the server knows. The device's own word counts more
+// than the state that it last pushed, which may be a moment behind.
+func (d *Dispatcher) isAway(workspace string, k Kept) bool {
+	if _, err := d.Devices.Find(workspace, k.Tab.GetDeviceId()); err != nil {
+		return false // revoked: nothing brings it back there
+	}
+	if _, err := d.partner(k.Name); err != nil {
+		return false
+	}
+	confirmed := k.State == Succeeded && k.Tab.GetClosed()
+	return confirmed || !d.Browser.Exists(k.Tab.GetTabId())
+}
+
+// partner is the command that undoes another one by ids of saved tabs.
+func (d *Dispatcher) partner(name string) (*catalog.Entry, error) {
+	entry, ok := d.Catalogue.Lookup(name)
+	if !ok {
+		return nil, fault.New(fault.Unsupported, "this server does not know %s any more: it cannot undo it", name)
+	}
+	partner, ok := d.Catalogue.Undo(entry)
+	if !ok {
+		return nil, fault.New(fault.Unsupported, "%s cannot be undone: nothing undoes it", name)
+	}
+	if entry.Command.GetKeep() == optionv1.Keep_KEEP_UNSPECIFIED || savedList(partner) == nil {
+		return nil, fault.New(fault.Unsupported,
+			"%s cannot be undone from here, because nothing was kept for it: use %s", name, partner.Name)
+	}
+	return partner, nil
+}
+
+// savedList is the field of a command that takes ids of saved tabs.
+func savedList(e *catalog.Entry) protoreflect.FieldDescriptor {
+	fields := e.In.Fields()
+	for i := range fields.Len() {
+		if fd := fields.Get(i); catalog.TargetOf(fd) == optionv1.Target_TARGET_SAVED && fd.IsList() {
+			return fd
+		}
+	}
+	return nil
+}
+
+// undoParts makes the commands that bring kept tabs back: one for each device and undo partner.
+func (d *Dispatcher) undoParts(req Request, kept []Kept) ([]*part, error) {
+	type key struct {
+		device string
+		name   string
+	}
+	var keys []key
+	entries := map[key]*catalog.Entry{}
+	ids := map[key][]string{}
+	saved := make(map[string]Saved, len(kept))
+	for _, k := range kept {
+		partner, err := d.partner(k.Name)
+		if err != nil {
+			return nil, err
+		}
+		at := key{k.Tab.GetDeviceId(), partner.Name}
+		if entries[at] == nil {
+			keys = append(keys, at)
+			entries[at] = partner
+		}
+		ids[at] = append(ids[at], k.Tab.GetSavedId())
+		saved[k.Tab.GetSavedId()] = Saved{Tab: k.Tab}
+	}
+	var parts []*part
+	for _, at := range keys {
+		args := entries[at].New()
+		list := args.NewField(savedList(entries[at])).List()
+		for _, id := range ids[at] {
+			list.Append(protoreflect.ValueOfString(id))
+		}
+		args.Set(savedList(entries[at]), protoreflect.ValueOfList(list))
+		action, err := entries[at].Wrap(args)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, d.gateAll(req, entries[at], []piece{{device: at.device, action: action, args: args}}, saved)...)
+	}
+	return parts, nil
+}
