@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"throwbar.dev/throwbar/clients/cli/term"
+	throwbar "throwbar.dev/throwbar/clients/go"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 )
 
@@ -78,7 +79,7 @@ func (p *program) runChat(ctx context.Context, conversation string, reasoning bo
 // chat is one conversation with the agent.
 type chat struct {
 	program      *program
-	server       *server
+	server       *throwbar.Client
 	conversation string // empty until the server has named it
 	page         page
 

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"throwbar.dev/throwbar/clients/cli/term"
+	throwbar "throwbar.dev/throwbar/clients/go"
 	"throwbar.dev/throwbar/gen"
 )
 
@@ -112,8 +113,8 @@ type program struct {
 	out, err *term.Screen
 	flags    globals
 
-	connection *server // the API, once it was needed
-	known      *known  // the catalogue, once it was needed
+	connection *throwbar.Client // the API, once it was needed
+	known      *known           // the catalogue, once it was needed
 
 	interrupts interrupts
 }

@@ -98,7 +98,7 @@ func (p *program) explainCall(err error) (int, string) {
 
 // codeOfError is the exit code of a command's error.
 func codeOfError(err *commandv1.CommandError) int {
-	return codeOfClient(throwbar.CodeOf(throwbar.FromCommand(err)))
+	return exitOf(throwbar.CodeOf(throwbar.FromCommand(err)))
 }
 
 // together is the exit code of several outcomes: their common one, partial where some went well, failed otherwise.

@@ -64,8 +64,8 @@ func (p *program) runQuery(c *cobra.Command, e *catalog.Entry, flags *args.Flags
 		return err
 	}
 	out := dynamicpb.NewMessage(e.Out)
-	if err := s.call(c.Context(), e.Method, in, out); err != nil {
-		return err
+	if err := s.Invoke(c.Context(), e.Method, in, out); err != nil {
+		return fmt.Errorf("call %s: %w", e.Method.Name(), err)
 	}
 	if p.flags.json() {
 		return p.printJSON(out, true)

@@ -86,7 +86,7 @@ func (a simAsk) all() ([]string, error) {
 // simulators are the browsers of one run.
 type simulators struct {
 	program   *program
-	server    *server
+	server    *throwbar.Client
 	catalogue *catalog.Catalogue
 	ask       simAsk
 
@@ -139,7 +139,7 @@ func (a *simulators) report(err error) int {
 
 // start enrols a browser and runs it.
 func (a *simulators) start(ctx context.Context, name string, seed uint64) error {
-	identity, err := sim.EnrolWithOwner(ctx, a.server.Client, name, a.ask.folder)
+	identity, err := sim.EnrolWithOwner(ctx, a.server, name, a.ask.folder)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"throwbar.dev/throwbar/clients/cli/term"
+	throwbar "throwbar.dev/throwbar/clients/go"
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	"throwbar.dev/throwbar/ident"
@@ -32,7 +33,7 @@ func (p *program) tabsVerb() *cobra.Command {
 	c.Flags().StringVar(&ask.query, "query", "", "only tabs with these `words` in title or address")
 	c.Flags().StringVar(&ask.window, "window-id", "", "only this window, by `id`")
 	c.Flags().Uint32Var(&ask.limit, "limit", defaultRows, "most rows; 0 for all")
-	_ = c.RegisterFlagCompletionFunc("device", p.completeDevice)
+	_ = c.RegisterFlagCompletionFunc("device", p.completeDevices)
 	return c
 }
 
@@ -54,12 +55,9 @@ func (p *program) runTabs(ctx context.Context, ask tabsAsk) error {
 	if ask.query != "" && ask.window != "" {
 		return Errorf(Invalid, "only one of --query and --window-id can be given")
 	}
-	if ask.device != "" {
-		ids, err := p.resolve(ctx, []string{ask.device})
-		if err != nil {
-			return err
-		}
-		ask.device = ids[0]
+	var err error
+	if ask.device, err = p.oneOrAll(ctx, ask.device); err != nil {
+		return err
 	}
 	s, err := p.api()
 	if err != nil {
@@ -88,7 +86,7 @@ func (p *program) runTabs(ctx context.Context, ask tabsAsk) error {
 }
 
 // page adds the rows of one page.
-func (a *tabsAnswer) page(ctx context.Context, s *server, ask tabsAsk, token string) error {
+func (a *tabsAnswer) page(ctx context.Context, s *throwbar.Client, ask tabsAsk, token string) error {
 	size := uint32(pageSize)
 	if left := ask.limit - uint32(len(a.tabs)); ask.limit > 0 && left < size {
 		size = left

@@ -12,6 +12,7 @@ import (
 
 	"throwbar.dev/throwbar/clients/cli/args"
 	"throwbar.dev/throwbar/clients/cli/term"
+	throwbar "throwbar.dev/throwbar/clients/go"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 )
 
@@ -31,13 +32,11 @@ func (p *program) watchVerb() *cobra.Command {
 		Args:    p.takes(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			ask := &controlv1.WatchEventsRequest{}
-			if device != "" {
-				ids, err := p.resolve(c.Context(), []string{device})
-				if err != nil {
-					return err
-				}
-				ask.DeviceId = &ids[0]
+			id, err := p.oneOrAll(c.Context(), device)
+			if err != nil {
+				return err
 			}
+			ask.DeviceId = set(id)
 			if c.Flag("cursor").Changed {
 				ask.Cursor = &cursor
 			}
@@ -46,7 +45,7 @@ func (p *program) watchVerb() *cobra.Command {
 	}
 	c.Flags().StringVar(&device, "device", "", "only events of this `device`, by name or id")
 	c.Flags().Uint64Var(&cursor, "cursor", 0, "events after this `number`, which every event shows; from now on if left out")
-	_ = c.RegisterFlagCompletionFunc("device", p.completeDevice)
+	_ = c.RegisterFlagCompletionFunc("device", p.completeDevices)
 	return c
 }
 
@@ -100,7 +99,7 @@ func pause(ctx context.Context, misses int) error {
 
 // followOnce reads one stream to its end. It says whether an event came.
 func (p *program) followOnce(
-	ctx context.Context, s *server, ask *controlv1.WatchEventsRequest, opened func(),
+	ctx context.Context, s *throwbar.Client, ask *controlv1.WatchEventsRequest, opened func(),
 	each func(*controlv1.WatchEventsResponse) error,
 ) (got bool, err error) {
 	stream, err := s.Commands.WatchEvents(ctx, ask)

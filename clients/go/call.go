@@ -26,7 +26,8 @@ type Command[R proto.Message] interface {
 
 // Call sends one command to one device, waits for its end, and returns the typed result. The device may be empty
 // where the ids in the arguments say which. A command that ends without a result is an *Error with its code. Without
-// a deadline in the context the call ends five seconds after the command's own time to live.
+// a deadline in the context the call ends five seconds after the command's own time to live. It travels like Dispatch:
+// many calls at a time share one stream.
 func Call[C Command[R], R proto.Message](ctx context.Context, client *Client, device string, args C) (R, error) {
 	none := *new(R)
 	action, err := Wrap(args)
@@ -42,12 +43,12 @@ func Call[C Command[R], R proto.Message](ctx context.Context, client *Client, de
 		ctx, cancel = context.WithTimeout(ctx, timeToLive(args)+callGrace)
 		defer cancel()
 	}
-	res, err := client.Commands.Dispatch(ctx, req)
+	res, err := client.Dispatch(ctx, req)
 	if err != nil {
 		return none, fmt.Errorf("dispatch: %w", err)
 	}
 	if len(res.GetOutcomes()) != 1 {
-		return none, Errorf(CodeInvalid, "the ids belong to %d devices: use Commands.Dispatch for several", len(res.GetOutcomes()))
+		return none, Errorf(CodeInvalid, "the ids belong to %d devices: use Client.Dispatch for several", len(res.GetOutcomes()))
 	}
 	outcome := res.GetOutcomes()[0]
 	if err := FromCommand(outcome.GetError()); err != nil {

@@ -3,6 +3,9 @@ package throwbar
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
+
+	"connectrpc.com/connect/v2"
 
 	"throwbar.dev/throwbar/catalog"
 	"throwbar.dev/throwbar/gen/go/throwbar/agent/v1/agentv1connect"
@@ -14,7 +17,9 @@ import (
 type Config struct {
 	Server     string     // address of the server, for example http://127.0.0.1:8080
 	Token      string     // bearer token of a person or program
-	HTTPClient HTTPClient // one of its own if left out: HTTP/1.1, connections kept alive
+	HTTPClient HTTPClient // its own if left out: HTTP/1.1 for calls, HTTP/2 for the stream of commands
+
+	Dispatch DispatchMode // how Dispatch and Call send commands; DispatchAuto if left out
 }
 
 // Client calls a server. It is safe for concurrent use. The errors of all its services are *Error.
@@ -26,9 +31,13 @@ type Client struct {
 	Catalogue controlv1connect.CatalogueServiceClient
 	Agent     agentv1connect.AgentServiceClient
 
-	server string
-	http   HTTPClient
-	own    bool // whether http is the client's own
+	server   string
+	http     HTTPClient
+	own      bool // whether http is the client's own
+	rpc      *connect.Client
+	mode     DispatchMode
+	stream   *stream
+	underWay atomic.Int64 // calls of Dispatch that have not returned
 }
 
 // New makes a client. It dials nothing yet.
@@ -37,11 +46,17 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{server: server, http: cfg.HTTPClient}
-	if c.http == nil {
-		c.http, c.own = newCallerHTTP(), true
+	if cfg.Dispatch < DispatchAuto || cfg.Dispatch > DispatchStreamed {
+		return nil, fmt.Errorf("there is no dispatch mode %d", cfg.Dispatch)
 	}
+	c := &Client{server: server, http: cfg.HTTPClient, mode: cfg.Dispatch}
+	streams := cfg.HTTPClient
+	if c.http == nil {
+		c.http, c.own, streams = newCallerHTTP(), true, newLinkHTTP()
+	}
+	c.stream = newStream(controlv1connect.NewCommandServiceClient(newRPC(streams, server, cfg.Token)), c.own)
 	rpc := newRPC(c.http, server, cfg.Token)
+	c.rpc = rpc
 	c.Devices = controlv1connect.NewDevicesServiceClient(rpc)
 	c.Tokens = controlv1connect.NewTokenServiceClient(rpc)
 	c.Commands = controlv1connect.NewCommandServiceClient(rpc)
@@ -54,8 +69,10 @@ func New(cfg Config) (*Client, error) {
 // Server is the address of the server.
 func (c *Client) Server() string { return c.server }
 
-// CloseIdle drops the connections that are kept open for later calls, if they are the client's own.
+// CloseIdle drops the connections that are kept open for later calls, if they are the client's own, and the stream, if
+// nothing is under way on it. The client can be used further.
 func (c *Client) CloseIdle() {
+	signal(c.stream.rest)
 	if c.own {
 		closeIdle(c.http)
 	}

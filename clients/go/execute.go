@@ -96,7 +96,7 @@ func (e *executor) perform(ctx context.Context, c *command, req *devicev1.Comman
 		defer func() { <-e.slots }()
 	case <-ctx.Done():
 	}
-	if err := c.speaksAgainst(ctx); err != nil {
+	if err := c.speaksAgainst(ctx, e.wall()); err != nil {
 		return failure(c.id, err)
 	}
 	if !started {
@@ -107,7 +107,7 @@ func (e *executor) perform(ctx context.Context, c *command, req *devicev1.Comman
 		}
 	}
 	e.acknowledge(c)
-	if err := c.speaksAgainst(ctx); err != nil {
+	if err := c.speaksAgainst(ctx, e.wall()); err != nil {
 		return failure(c.id, err)
 	}
 	info := CallInfo{
@@ -135,9 +135,9 @@ func (e *executor) check(action *commandv1.Action) *Error {
 }
 
 // speaksAgainst says why a command must not start.
-func (c *command) speaksAgainst(ctx context.Context) *Error {
+func (c *command) speaksAgainst(ctx context.Context, wall time.Time) *Error {
 	switch {
-	case c.expired():
+	case c.expired(wall):
 		return Errorf(CodeExpired, "the time to live was over before the device started: nothing was done").Retry()
 	case ctx.Err() == nil:
 		return nil

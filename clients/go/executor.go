@@ -34,7 +34,8 @@ type executor struct {
 	journal Journal
 	slots   chan struct{} // one token for each command that runs
 	tasks   sync.WaitGroup
-	idle    chan struct{} // closed when the executor has stopped and no command runs
+	idle    chan struct{}    // closed when the executor has stopped and no command runs
+	wall    func() time.Time // the wall clock
 
 	mu       sync.Mutex
 	stopping bool                // guarded by mu; nothing new is taken on
@@ -46,18 +47,17 @@ type executor struct {
 // command is one command from its receipt to its outcome.
 type command struct {
 	id       string
-	received time.Time
+	received time.Time // by the wall clock
 	deadline time.Time // by the monotonic clock
 	timeLeft time.Duration
 	stop     context.CancelCauseFunc
 	acked    bool // guarded by the executor's mu; it is in the journal and will run
 }
 
-// expired says whether the time is up. It counts on the monotonic clock; the wall clock is asked too, since the
-// other one stands still while the computer sleeps.
-func (c *command) expired() bool {
-	now := time.Now()
-	return !now.Before(c.deadline) || now.Round(0).Sub(c.received.Round(0)) >= c.timeLeft
+// expired says whether the time is up. It counts on the monotonic clock; how far the wall clock has gone on is asked
+// too, since the other one stands still while the computer sleeps. What the wall clock shows is no matter.
+func (c *command) expired(wall time.Time) bool {
+	return !time.Now().Before(c.deadline) || wall.Sub(c.received) >= c.timeLeft
 }
 
 // said is what a Hello has told the server.
@@ -69,7 +69,7 @@ type said struct {
 func newExecutor(cfg DeviceConfig) *executor {
 	return &executor{
 		cfg: cfg, journal: cfg.Journal, slots: make(chan struct{}, cfg.Concurrent), idle: make(chan struct{}),
-		inFlight: map[string]*command{},
+		inFlight: map[string]*command{}, wall: func() time.Time { return time.Now().Round(0) },
 	}
 }
 
@@ -152,7 +152,8 @@ func (e *executor) handle(ctx context.Context, req *devicev1.CommandRequest, at 
 	left := req.GetTimeLeft().AsDuration()
 	ctx, cancel := context.WithCancelCause(ctx)
 	ctx, expire := context.WithDeadlineCause(ctx, at.Add(left), errExpired)
-	c := &command{id: id, received: at, deadline: at.Add(left), timeLeft: left, stop: cancel}
+	received := e.wall().Add(-time.Since(at))
+	c := &command{id: id, received: received, deadline: at.Add(left), timeLeft: left, stop: cancel}
 	e.inFlight[id] = c
 	e.tasks.Go(func() {
 		defer cancel(nil)

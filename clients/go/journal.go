@@ -11,8 +11,11 @@ import (
 )
 
 const (
-	// JournalKeeps is how long a journal keeps an entry.
+	// JournalKeeps is how long a journal keeps an entry, at the least, whatever happens to the wall clock.
 	JournalKeeps = 24 * time.Hour
+	// wallSlack is how much longer an entry of an earlier process is kept. Its age is known by the wall clock alone,
+	// which may have been wrong or set meanwhile.
+	wallSlack = 24 * time.Hour
 	// journalMost is the number of entries above which those that the server has written down go early.
 	journalMost = 10_000
 )
@@ -24,10 +27,15 @@ type Entry struct {
 	Outcome   *devicev1.Outcome // nil while it has not ended
 	At        time.Time         // when it started, or ended without having started
 	Receipted bool              // whether the server has written the outcome down
+
+	loaded time.Time // when it was read from what an earlier process had written; zero if it is this process's own
 }
 
 // Journal is where a device writes down which commands it has started and how they ended, so that a command that is
-// sent again is answered and not run again. Entries stay for JournalKeeps. A journal is safe for concurrent use.
+// sent again is answered and not run again. Entries stay for JournalKeeps, longer than any command may live. A command
+// that the journal knows as started and not ended was interrupted by a restart: it is run again if it is idempotent,
+// else the handler is asked how it ended if it is a Reconciler, else it is answered INTERRUPTED.
+// A journal is safe for concurrent use.
 type Journal interface {
 	// Entries are all entries, oldest first.
 	Entries() []Entry
@@ -156,9 +164,8 @@ func (x *index) prune(now time.Time) {
 	n := 0
 	for n < len(x.order) {
 		e := x.order[n]
-		old := now.Sub(e.At) > JournalKeeps
 		tooMany := len(x.order)-n > journalMost && e.Receipted
-		if !old && !tooMany {
+		if !e.old(now) && !tooMany {
 			break
 		}
 		delete(x.byID, e.CommandID)
@@ -166,4 +173,13 @@ func (x *index) prune(now time.Time) {
 		n++
 	}
 	x.order = x.order[n:]
+}
+
+// old says whether an entry has been kept for long enough. The time that this process has run is exact. By the wall
+// clock an entry may seem older than it is: one of which the server may not know yet stays on all the same.
+func (e *Entry) old(now time.Time) bool {
+	if e.loaded.IsZero() {
+		return now.Sub(e.At) > JournalKeeps
+	}
+	return now.Sub(e.At) > JournalKeeps+wallSlack && (e.Receipted || now.Sub(e.loaded) > JournalKeeps)
 }

@@ -22,10 +22,13 @@ import (
 const compactFrom = 4 << 20
 
 // FileJournal is a journal in a file of lines that only grows. Each line is written whole before the call returns, but
-// not forced to the disk: it survives a killed process, not a power cut. A torn last line is dropped.
+// not forced to the disk: it survives a killed process, not a power cut. A torn last line is dropped. One process at a
+// time has it open.
 type FileJournal struct {
 	path string
 	now  func() time.Time
+
+	lock *os.File // held as long as the journal is open
 
 	mu    sync.Mutex
 	file  *os.File // guarded by mu
@@ -50,26 +53,51 @@ const (
 	opReceipt = "receipt"
 )
 
-// OpenJournal opens the journal in a file, or makes one. One process at a time may have it open.
+// ErrJournalInUse means that another process, or another device of this one, has the journal open: two that write the
+// same journal would each run what the other one has run.
+var ErrJournalInUse = errors.New("the journal is in use by another device")
+
+// OpenJournal opens the journal in a file, or makes one. It is ErrJournalInUse while it is open elsewhere: a lock on a
+// file beside it, which goes with the process that holds it.
 func OpenJournal(path string) (*FileJournal, error) {
-	j := &FileJournal{path: path, now: time.Now, index: newIndex()}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make folder for journal: %w", err)
 	}
-	if err := j.load(); err != nil {
+	lock, err := lockJournal(path + ".lock")
+	if err != nil {
 		return nil, err
 	}
-	if err := j.rewrite(); err != nil {
-		return nil, err
+	j := &FileJournal{path: path, now: time.Now, index: newIndex(), lock: lock}
+	if err = j.load(); err == nil {
+		err = j.rewrite()
+	}
+	if err != nil {
+		return nil, errors.Join(err, unlock(lock), lock.Close())
 	}
 	return j, nil
+}
+
+// lockJournal takes the lock of a journal. Its file stays: one that is removed could be locked by nobody and everybody.
+func lockJournal(path string) (*os.File, error) {
+	lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the journal's lock: %w", err)
+	}
+	held, err := tryLock(lock)
+	switch {
+	case err != nil:
+		return nil, errors.Join(fmt.Errorf("lock the journal: %w", err), lock.Close())
+	case held:
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, ErrJournalInUse), lock.Close())
+	}
+	return lock, nil
 }
 
 // Close closes the file. The journal cannot be used any more.
 func (j *FileJournal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.file.Close(); err != nil {
+	if err := errors.Join(j.file.Close(), unlock(j.lock), j.lock.Close()); err != nil {
 		return fmt.Errorf("close journal: %w", err)
 	}
 	return nil
@@ -101,8 +129,13 @@ func (j *FileJournal) load() error {
 	}
 }
 
-// apply brings one line of the file into memory. It says false to what it cannot read.
+// apply brings one line of the file into memory. It says false to what it cannot read. What is in the future was
+// written by a clock that was set back since: it counts as written now, or it would stay for too long.
 func (j *FileJournal) apply(l line) bool {
+	now := j.now()
+	if l.At.After(now) {
+		l.At = now
+	}
 	switch l.Op {
 	case opStart:
 		action := &commandv1.Action{}
@@ -110,12 +143,14 @@ func (j *FileJournal) apply(l line) bool {
 			return false
 		}
 		j.index.start(l.ID, action, l.At)
+		j.index.byID[l.ID].loaded = now
 	case opFinish:
 		outcome := &devicev1.Outcome{}
 		if proto.Unmarshal(l.Payload, outcome) != nil || outcome.GetCommandId() != l.ID {
 			return false
 		}
 		j.index.finish(outcome, l.At)
+		j.index.byID[l.ID].loaded = now
 	case opReceipt:
 		j.index.receipt(l.ID)
 	default:

@@ -24,7 +24,8 @@ func outcome(id string) *devicev1.Outcome {
 	return &devicev1.Outcome{CommandId: id, Outcome: &devicev1.Outcome_Result{Result: opened(id)}}
 }
 
-// reopen opens a journal that the test does not have to close.
+// reopen opens a journal that the test does not have to close. Closing writes nothing: a journal that was closed is as
+// a killed process leaves it.
 func reopen(t *testing.T, path string) *FileJournal {
 	t.Helper()
 	j, err := OpenJournal(path)
@@ -74,8 +75,11 @@ func TestJournals(t *testing.T) {
 				}
 			}
 			check(j)
-			if name == "file" {
-				check(reopen(t, path))
+			if file, ok := j.(*FileJournal); ok {
+				must(file.Close())
+				file = reopen(t, path)
+				check(file)
+				must(file.Close())
 				check(reopen(t, path)) // what the first one wrote anew
 				if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 					t.Errorf("mode %v, %v", info.Mode(), err)
@@ -136,7 +140,10 @@ func TestFileJournalIsWrittenAnew(t *testing.T) {
 	if err != nil || info.Size() > compactFrom+800_000 {
 		t.Errorf("size %d, %v", info.Size(), err)
 	}
-	if n := len(reopen(t, path).Entries()); n == 0 || n > 5 {
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(reopen(t, path).Entries()); n == 0 || n > 10 {
 		t.Errorf("%d entries", n)
 	}
 }
@@ -145,7 +152,7 @@ func TestTornAndDamagedLinesAreSkipped(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "journal")
 	j := reopen(t, path)
-	if err := errors.Join(j.Start("a", openTab("a")), j.Start("b", openTab("b"))); err != nil {
+	if err := errors.Join(j.Start("a", openTab("a")), j.Start("b", openTab("b")), j.Close()); err != nil {
 		t.Fatal(err)
 	}
 	raw, err := os.ReadFile(path)
@@ -160,7 +167,7 @@ func TestTornAndDamagedLinesAreSkipped(t *testing.T) {
 	if all := j.Entries(); len(all) != 1 || all[0].CommandID != "a" {
 		t.Errorf("entries: %+v", all)
 	}
-	if err := j.Start("c", openTab("c")); err != nil {
+	if err := errors.Join(j.Start("c", openTab("c")), j.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if all := reopen(t, path).Entries(); len(all) != 2 {
@@ -189,6 +196,7 @@ func TestRestart(t *testing.T) {
 		before.Start("activate", activateTab("d_t-1")),
 		before.Start("done", openTab("done")), before.Finish(outcome("done")),
 		before.Start("receipted", openTab("receipted")), before.Finish(outcome("receipted")), before.Receipt([]string{"receipted"}),
+		before.Close(),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -301,7 +309,11 @@ func FuzzJournalFile(f *testing.F) {
 		if err := os.WriteFile(path, raw, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		first := reopen(t, path).Entries()
+		j := reopen(t, path)
+		first := j.Entries()
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
 		if again := reopen(t, path).Entries(); len(again) != len(first) {
 			t.Errorf("%d entries, then %d", len(first), len(again))
 		}

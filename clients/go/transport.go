@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -24,6 +25,8 @@ const (
 	pingAfter   = 15 * time.Second
 	pingTimeout = 10 * time.Second
 
+	// dialTimeout is how long a server may take to be reached. How long it may take to answer depends on the call.
+	dialTimeout = 10 * time.Second
 	tlsTimeout  = 10 * time.Second
 	idleTimeout = 90 * time.Second
 	callerConns = 64
@@ -40,9 +43,10 @@ type HTTPClient interface {
 func newCallerHTTP() *http.Client {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
-	return &http.Client{Transport: &http.Transport{
+	return &http.Client{CheckRedirect: stay, Transport: &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		Protocols:           protocols,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		MaxIdleConns:        callerConns,
 		MaxIdleConnsPerHost: callerConns,
 		IdleConnTimeout:     idleTimeout,
@@ -50,15 +54,19 @@ func newCallerHTTP() *http.Client {
 	}}
 }
 
+// stay follows no redirect: it would take the token to an address that nobody named.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
 // newLinkHTTP makes a client for links: HTTP/2, without TLS where the address says http, with pings. A connection
 // ends with its link, so that one that went silent never carries the next.
 func newLinkHTTP() *http.Client {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
-	return &http.Client{Transport: &http.Transport{
+	return &http.Client{CheckRedirect: stay, Transport: &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		Protocols:           protocols,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		DisableKeepAlives:   true,
 		TLSHandshakeTimeout: tlsTimeout,
 		HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
