@@ -77,13 +77,13 @@ func (c ceiling) keep(action, result []byte) error {
 	if err := c.ledger.Accept(context.Background(), []dispatch.Acceptance{{Record: rec}}); err != nil {
 		return err
 	}
-	for _, to := range []dispatch.State{dispatch.Sent, dispatch.Acknowledged} {
-		c.ledger.Advance(rec, to)
-		rec.State = to
+	end := dispatch.End{Record: rec}
+	for _, to := range []dispatch.State{dispatch.Sent, dispatch.Acknowledged} { // written with the end, as the dispatcher does
+		end.Steps = append(end.Steps, dispatch.Step{Record: end.Record, To: to, At: now})
+		end.Record.State = to
 	}
-	rec.State, rec.EndedAt, rec.Result = dispatch.Succeeded, now, result
-	_, err := c.ledger.Finish(context.Background(), dispatch.End{Record: rec})
-	return err
+	end.Record.State, end.Record.EndedAt, end.Record.Result = dispatch.Succeeded, now, result
+	return c.ledger.Finish(context.Background(), []dispatch.End{end})
 }
 
 // peer is the caller of the NATS relay, a process of a module of its own.

@@ -7,7 +7,9 @@ import (
 
 	_ "github.com/mattn/go-sqlite3" // the driver that the store uses
 
+	"throwbar.dev/throwbar/soak/soaktest"
 	"throwbar.dev/throwbar/store"
+	"throwbar.dev/throwbar/store/storetest"
 )
 
 // engine is a database that the server keeps its state in.
@@ -35,6 +37,7 @@ type kind struct {
 func engines() []kind {
 	return []kind{
 		{name: "sqlite", make: func(_ *testing.T, dir string) engine { return sqlite{dir} }},
+		{name: "postgres", process: true, make: startPostgres},
 	}
 }
 
@@ -60,4 +63,48 @@ func (s sqlite) sound(t *testing.T, db *sql.DB) {
 	if verdict != "ok" {
 		t.Errorf("integrity_check says %q", verdict)
 	}
+}
+
+// postgres is a server of the test's own.
+type postgres struct {
+	process *storetest.Server
+	url     string
+}
+
+func startPostgres(t *testing.T, _ string) engine {
+	t.Helper()
+	// What dies here are processes, never the machine: nothing has to reach the disk.
+	p := postgres{process: storetest.Start(t, storetest.Options{})}
+	storetest.Exec(t, p.process.URL("postgres"), "create database soak")
+	p.url = p.process.URL("soak")
+	return p
+}
+
+func (p postgres) flags() []string      { return []string{soaktest.DatabaseFlag, p.url} }
+func (p postgres) config() store.Config { return store.Config{URL: p.url} }
+
+func (p postgres) open(t *testing.T) *sql.DB {
+	t.Helper()
+	return storetest.Open(t, p.url)
+}
+
+// sound reads every index against its table, where the extension for that is installed.
+func (p postgres) sound(t *testing.T, db *sql.DB) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), "create extension if not exists amcheck"); err != nil {
+		t.Logf("indexes are not checked: %v", err)
+		return
+	}
+	_, err := db.ExecContext(t.Context(), `select bt_index_check(c.oid, true) from pg_class c
+		join pg_namespace n on n.oid = c.relnamespace join pg_am a on a.oid = c.relam
+		where c.relkind = 'i' and a.amname = 'btree' and n.nspname = 'public'`)
+	if err != nil {
+		t.Errorf("an index is broken: %v", err)
+	}
+}
+
+func (p postgres) crash(t *testing.T) {
+	t.Helper()
+	p.process.Kill(t)
+	p.process.Up(t)
 }

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-
-	"throwbar.dev/throwbar/app"
 )
 
 // Stage is what a part has from its process: its arguments, and somebody who asks.
@@ -110,27 +108,4 @@ func measureHeap() Heap {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return Heap{InUse: m.HeapInuse, Stacks: m.StackInuse, Goroutines: runtime.NumGoroutine()}
-}
-
-// RoleServer is the whole program: the arguments are those of a command line.
-const RoleServer = "server"
-
-// serve is the program's own main but for its standard input, which says here that the test is over.
-func serve(ctx context.Context, s *Stage) error {
-	ctx = s.Listen(ctx, func(string) any { return nil })
-	if code := app.Run(ctx, s.Args, os.Getenv, strings.NewReader(""), readyAfter{s}, os.Stderr); code != 0 {
-		return fmt.Errorf("exit code %d", code)
-	}
-	return nil
-}
-
-// readyAfter says that the server is ready when it prints where it listens.
-type readyAfter struct{ s *Stage }
-
-func (r readyAfter) Write(raw []byte) (int, error) {
-	n, err := r.s.Write(raw)
-	if strings.Contains(string(raw), "listens on") {
-		r.s.Ready()
-	}
-	return n, err
 }
