@@ -15,7 +15,7 @@ BIOME := node_modules/.bin/biome
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tmp/golangci
 GOLANGCI := $(GO) tool -modfile=tools/lint/go.mod golangci-lint
 SQLC := CGO_ENABLED=0 $(GO) tool -modfile=tools/sqlc/go.mod sqlc
-MODULES := . tools tools/sqlc tools/lint
+MODULES := . tools tools/sqlc tools/lint bench/peer
 NPM_STAMP := node_modules/.stamp-$(shell cksum <package-lock.json | tr ' ' -)
 
 .PHONY: help
@@ -63,6 +63,7 @@ lint: prereq $(NPM_STAMP) ## run every linter
 	$(BIOME) ci --colors=off
 	$(GOLANGCI) run
 	cd tools && $(GO) tool -modfile=lint/go.mod golangci-lint run --config ../.golangci.yml
+	cd bench/peer && $(GO) tool -modfile=../../tools/lint/go.mod golangci-lint run --config ../../.golangci.yml
 
 .PHONY: typecheck
 typecheck: $(NPM_STAMP) ## check the types of all TypeScript
@@ -99,8 +100,12 @@ fuzz-smoke: prereq ## run each fuzz target for FUZZTIME
 	scripts/fuzz-smoke.sh "$(TAGS)" "$(FUZZTIME)"
 
 .PHONY: bench
-bench: prereq ## run the Go benchmarks
-	$(GO) test -tags $(TAGS) -run '^$$' -bench . -benchtime $(BENCHTIME) -benchmem ./...
+bench: prereq ## run the benchmarks, each beside its floor or peer, and print a table
+	scripts/bench.sh "$(TAGS)" "$(BENCHTIME)"
+
+.PHONY: soak
+soak: prereq ## the long runs, for a quiet machine: lives, kills, 10,000 devices, fuzzing; figures in .tmp/soak.txt
+	scripts/soak.sh "$(TAGS)"
 
 .PHONY: demo
 demo: build ## start a server with simulated browsers and show a few commands

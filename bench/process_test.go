@@ -1,109 +1,109 @@
 package bench_test
 
 import (
-	"bufio"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	throwbar "throwbar.dev/throwbar/clients/go"
-	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	"throwbar.dev/throwbar/gen/go/throwbar/control/v1/controlv1connect"
-	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
+	"throwbar.dev/throwbar/soak/soaktest"
+	"throwbar.dev/throwbar/store"
 )
 
-// roleVariable makes this program one of the processes of a benchmark.
-const roleVariable = "THROWBAR_BENCH_ROLE"
+// The processes of a benchmark, beside those that the soak has too.
+const (
+	roleDevice      = "bench-device"
+	roleRelay       = "bench-relay"
+	roleRelayDevice = "bench-relay-device"
+)
 
 func TestMain(m *testing.M) {
-	role, arg, _ := strings.Cut(os.Getenv(roleVariable), " ")
-	run := map[string]func() error{
-		"product":        func() error { return serveProduct(arg) },
-		"product-device": func() error { return runProductDevice(arg) },
-		"relay":          serveRelay,
-		"relay-device":   func() error { return runRelayDevice(arg) },
-	}[role]
-	if run == nil {
-		os.Exit(m.Run())
-	}
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, role+":", err)
-		os.Exit(1)
-	}
-}
-
-// spawn starts a process of a benchmark and returns the first line that it prints. It ends with the benchmark.
-func spawn(b *testing.B, role string) string {
-	b.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), roleVariable+"="+role)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+	code, played := soaktest.Play(map[string]soaktest.Part{
+		roleDevice: runProductDevice, roleRelay: serveRelay, roleRelayDevice: runRelayDevice,
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		b.Fatalf("%s said nothing: %v", role, err)
+	if !played {
+		code = m.Run()
 	}
-	return strings.TrimSpace(line)
+	os.Exit(code)
 }
 
-// startProduct starts the server and one device, and returns a caller and the device's id.
-func startProduct(b *testing.B) (controlv1connect.CommandServiceClient, string) {
+func check(b *testing.B, err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// spawn starts a process of a benchmark and waits until it is ready. It ends with the benchmark.
+func spawn(b *testing.B, role string, args ...string) *soaktest.Process {
+	b.Helper()
+	log := filepath.Join(b.TempDir(), "log")
+	p, err := soaktest.Start(log, role, args...)
+	check(b, err)
+	b.Cleanup(func() {
+		p.Kill()
+		if raw, err := os.ReadFile(log); err == nil && b.Failed() {
+			b.Logf("%s said:\n%s", role, raw)
+		}
+	})
+	check(b, p.Ready(b.Context()))
+	return p
+}
+
+func address(b *testing.B) string {
+	b.Helper()
+	a, err := soaktest.FreeAddress(b.Context())
+	check(b, err)
+	return a
+}
+
+// product is a running server.
+type product struct {
+	server  *soaktest.Process
+	url     string
+	token   string
+	client  *throwbar.Client
+	devices []throwbar.Identity
+}
+
+// startProduct starts the whole program as a server that knows some devices, none of which runs yet.
+func startProduct(b *testing.B, devices int) *product {
+	b.Helper()
+	dir, listen := b.TempDir(), address(b)
+	p := &product{url: "http://" + listen}
+	var err error
+	p.devices, err = soaktest.Enrol(b.Context(), store.Config{Dir: dir}, p.url, devices)
+	check(b, err)
+	p.server = spawn(b, soaktest.RoleServer, "serve", "--listen", listen, "--data-dir", dir, "--log-level", "warn")
+	token, err := os.ReadFile(filepath.Join(dir, "owner.token"))
+	check(b, err)
+	p.token = strings.TrimSpace(string(token))
+	p.client, err = throwbar.New(throwbar.Config{Server: p.url, Token: p.token})
+	check(b, err)
+	b.Cleanup(p.client.CloseIdle)
+	return p
+}
+
+// startDevice starts the first device as a process that keeps its journal in a file, and returns its id.
+func (p *product) startDevice(b *testing.B) string {
 	b.Helper()
 	dir := b.TempDir()
-	url := spawn(b, "product "+dir)
-	token, err := os.ReadFile(filepath.Join(dir, "owner.token"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	client, err := throwbar.New(throwbar.Config{Server: url, Token: strings.TrimSpace(string(token))})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(client.CloseIdle)
-	code, err := client.Devices.CreatePairingCode(b.Context(), &controlv1.CreatePairingCodeRequest{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	identity, err := client.Pair(b.Context(), throwbar.Pairing{
-		Code: code.GetCode(), Name: "bench", Kind: devicev1.Kind_KIND_SERVER,
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	own := b.TempDir()
-	if err := identity.Save(filepath.Join(own, "identity")); err != nil {
-		b.Fatal(err)
-	}
-	spawn(b, "product-device "+own)
-	return client.Commands, identity.DeviceID
+	check(b, p.devices[0].Save(filepath.Join(dir, "identity")))
+	spawn(b, roleDevice, dir)
+	return p.devices[0].DeviceID
 }
 
 // startRelay starts a relay and its device, and returns a caller.
 func startRelay(b *testing.B) controlv1connect.CommandServiceClient {
 	b.Helper()
-	url := spawn(b, "relay")
-	spawn(b, "relay-device "+url)
+	listen := address(b)
+	spawn(b, roleRelay, listen)
+	url := "http://" + listen
+	spawn(b, roleRelayDevice, url)
 	client, err := throwbar.New(throwbar.Config{Server: url, Token: "none"})
-	if err != nil {
-		b.Fatal(err)
-	}
+	check(b, err)
 	b.Cleanup(client.CloseIdle)
 	return client.Commands
 }

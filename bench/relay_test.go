@@ -16,6 +16,7 @@ import (
 	"throwbar.dev/throwbar/gen/go/throwbar/control/v1/controlv1connect"
 	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
 	"throwbar.dev/throwbar/gen/go/throwbar/device/v1/devicev1connect"
+	"throwbar.dev/throwbar/soak/soaktest"
 )
 
 // relay is the floor: caller → server → device → server → caller with the product's own messages and library, and
@@ -86,39 +87,43 @@ func (r *relay) Connect(ctx context.Context, stream devicev1connect.DeviceServic
 	}
 }
 
-// serveRelay runs a relay until the process ends and prints its address.
-func serveRelay() error {
+// serveRelay runs a relay on an address.
+func serveRelay(ctx context.Context, s *soaktest.Stage) error {
+	ctx = s.Listen(ctx, func(string) any { return nil })
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Args[0])
+	if err != nil {
+		return err
+	}
 	r := &relay{out: make(chan *devicev1.ServerFrame, 256), waiting: map[string]chan *devicev1.Outcome{}}
 	server := connect.NewServer()
 	controlv1connect.RegisterCommandServiceHandler(server, r)
 	devicev1connect.RegisterDeviceServiceHandler(server, r)
 	mux := http.NewServeMux()
 	connecthttp.Mount(mux, server, connecthttp.WithCompressMinBytes(4<<10))
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	web := &http.Server{Handler: mux, Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second}
-	fmt.Println("http://" + listener.Addr().String())
+	context.AfterFunc(ctx, func() { _ = web.Close() })
+	s.Ready()
 	return web.Serve(listener)
 }
 
 // runRelayDevice answers every command at once.
-func runRelayDevice(url string) error {
+func runRelayDevice(ctx context.Context, s *soaktest.Stage) error {
+	ctx = s.Listen(ctx, func(string) any { return nil })
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
-	transport := connecthttp.NewTransport(&http.Client{Transport: &http.Transport{Protocols: &protocols}}, url, connecthttp.WithGRPC())
-	stream, err := devicev1connect.NewDeviceServiceClient(connect.NewClient(transport)).Connect(context.Background())
+	transport := connecthttp.NewTransport(&http.Client{Transport: &http.Transport{Protocols: &protocols}}, s.Args[0], connecthttp.WithGRPC())
+	stream, err := devicev1connect.NewDeviceServiceClient(connect.NewClient(transport)).Connect(ctx)
 	if err != nil {
 		return err
 	}
 	if err := stream.SendHeaders(); err != nil {
 		return err
 	}
-	fmt.Println("ready")
+	context.AfterFunc(ctx, func() { _ = stream.Close() })
+	s.Ready()
 	for {
 		msg, err := stream.Receive()
 		if err != nil {

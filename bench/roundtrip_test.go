@@ -4,19 +4,17 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"throwbar.dev/throwbar/app"
 	throwbar "throwbar.dev/throwbar/clients/go"
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	"throwbar.dev/throwbar/gen/go/throwbar/control/v1/controlv1connect"
-	"throwbar.dev/throwbar/server/rpc"
+	"throwbar.dev/throwbar/soak/soaktest"
 )
 
 // rounds is how often product and floor take turns, so that whatever else the machine does meets both.
@@ -35,25 +33,9 @@ func (handler) ActivateTab(context.Context, *commandv1.ActivateTab) (*commandv1.
 	return &commandv1.ActivateTab_Result{Activated: true}, nil
 }
 
-// serveProduct runs the whole server in an empty folder until the process ends, and prints its address, its owner's
-// token, and a pairing code.
-func serveProduct(dir string) error {
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	address := listener.Addr().String()
-	server, err := app.NewServer(context.Background(), app.Config{
-		DataDir: dir, Listener: rpc.Listener{Hosts: rpc.LoopbackHosts(address)},
-	})
-	if err != nil {
-		return err
-	}
-	return server.Serve(context.Background(), listener, func() { fmt.Println("http://" + address) })
-}
-
 // runProductDevice is a device of the Go library that keeps its journal in a file.
-func runProductDevice(dir string) error {
+func runProductDevice(ctx context.Context, s *soaktest.Stage) error {
+	ctx, dir := s.Listen(ctx, func(string) any { return nil }), s.Args[0]
 	identity, err := throwbar.LoadIdentity(filepath.Join(dir, "identity"))
 	if err != nil {
 		return err
@@ -67,14 +49,14 @@ func runProductDevice(dir string) error {
 		Identity: identity, Handler: handler{}, Actions: []string{"activateTab"}, BootTag: "b1", Journal: journal,
 		OnStatus: func(st throwbar.Status) {
 			if st.Connected {
-				once.Do(func() { fmt.Println("ready") })
+				once.Do(s.Ready)
 			}
 		},
 	})
 	if err != nil {
 		return err
 	}
-	return device.Run(context.Background())
+	return device.Run(ctx)
 }
 
 func request(device string) *controlv1.DispatchRequest {
@@ -86,7 +68,8 @@ func request(device string) *controlv1.DispatchRequest {
 // BenchmarkRoundTrip prints the median round trip of a durable command beside that of the bare relay. Servers and
 // devices are processes of their own, as they are in use; the callers are this one.
 func BenchmarkRoundTrip(b *testing.B) {
-	product, device := startProduct(b)
+	p := startProduct(b, 1)
+	product, device := p.client.Commands, p.startDevice(b)
 	floor := startRelay(b)
 	for _, concurrency := range []int{1, 64} {
 		b.Run(fmt.Sprintf("callers=%d", concurrency), func(b *testing.B) {
