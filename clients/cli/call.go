@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,7 +60,8 @@ func (p *program) callCommand(e *catalog.Entry) *cobra.Command {
 	var env envelope
 	set := c.Flags()
 	set.SortFlags = false
-	set.StringSliceVar(&env.devices, "device", nil, "`device` to run it, by name or id; several with commas")
+	set.StringSliceVar(&env.devices, "device", nil, "`device` to run it, by name or id; several with commas; all for "+
+		"every one that is online and runs it")
 	set.StringVar(&env.json, "json", "", "arguments as JSON `text`; - reads them from the standard input")
 	set.DurationVar(&env.ttl, "ttl", 0, fmt.Sprintf("time to live: nothing runs after it; %s if left out, at most %s",
 		term.Span(e.TTL()), term.Span(e.MaxTTL())))
@@ -126,11 +128,11 @@ func (p *program) complete(c *cobra.Command, flags *args.Flags) {
 	})
 	flags.Each(func(flag string, fd protoreflect.FieldDescriptor) {
 		if catalog.TargetOf(fd) == optionv1.Target_TARGET_DEVICE {
-			_ = c.RegisterFlagCompletionFunc(flag, p.completeDevice)
+			_ = c.RegisterFlagCompletionFunc(flag, p.completeDevices)
 		}
 	})
 	if c.Flag("device") != nil {
-		_ = c.RegisterFlagCompletionFunc("device", p.completeDevice)
+		_ = c.RegisterFlagCompletionFunc("device", p.completeDevices)
 	}
 }
 
@@ -153,7 +155,7 @@ func (p *program) arguments(ctx context.Context, e *catalog.Entry, flags *args.F
 	if err := flags.Check(m); err != nil {
 		return nil, Errorf(Invalid, "%s: %w", e.Name, err)
 	}
-	if err := p.resolveFields(ctx, m); err != nil {
+	if err := p.resolveFields(ctx, e, m); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -199,7 +201,13 @@ func (p *program) runCall(c *cobra.Command, e *catalog.Entry, flags *args.Flags,
 	if err != nil {
 		return fmt.Errorf("%s: %w", e.Name, err)
 	}
-	return p.dispatched(e, answer)
+	line := ""
+	if answer.GetPlanHash() != "" {
+		if line, err = p.planLine(c, m, devices, answer.GetPlanHash()); err != nil {
+			return err
+		}
+	}
+	return p.dispatched(e, answer, line)
 }
 
 func (env envelope) check(c *cobra.Command) error {
@@ -216,7 +224,12 @@ func (env envelope) check(c *cobra.Command) error {
 func (p *program) devicesFor(
 	ctx context.Context, e *catalog.Entry, m *dynamicpb.Message, names []string,
 ) ([]string, error) {
-	if len(names) > 0 {
+	switch {
+	case slices.Contains(names, allDevices) && len(names) > 1:
+		return nil, Errorf(Invalid, "--device %s means every device: name no other beside it", allDevices)
+	case slices.Contains(names, allDevices) && !e.FixesDevice():
+		return p.devicesThatRun(ctx, e)
+	case len(names) > 0 && !slices.Contains(names, allDevices):
 		return p.resolve(ctx, names)
 	}
 	if e.FixesDevice() || e.HasSaved() {

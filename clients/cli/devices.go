@@ -24,6 +24,9 @@ const (
 	pageSize     = 1000
 	completeWait = 2 * time.Second
 	skewShown    = 5 * time.Second // less is the network's
+
+	// allDevices stands for every device. One that is called so is reached by its id.
+	allDevices = "all"
 )
 
 // devicesVerb lists and manages devices.
@@ -289,11 +292,45 @@ func (p *program) askForDevice(ctx context.Context, e *catalog.Entry) error {
 	return Errorf(Invalid, "%s needs a device: say which with --device; there is %s", e.Name, strings.Join(names, ", "))
 }
 
-// resolveFields puts ids where the arguments name devices.
-func (p *program) resolveFields(ctx context.Context, m *dynamicpb.Message) error {
+// devicesThatRun are the devices that are online and run a command.
+func (p *program) devicesThatRun(ctx context.Context, e *catalog.Entry) ([]string, error) {
+	devices, err := p.listDevices(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, d := range devices {
+		if slices.Contains(d.GetActions(), e.Name) {
+			ids = append(ids, d.GetDeviceId())
+		}
+	}
+	if len(ids) == 0 {
+		return nil, Errorf(Offline, "no device that is online runs %s: `throwbar devices` lists them", e.Name)
+	}
+	return ids, nil
+}
+
+// oneOrAll is the id of the device that a filter names; empty for all.
+func (p *program) oneOrAll(ctx context.Context, name string) (string, error) {
+	if name == "" || name == allDevices {
+		return "", nil
+	}
+	ids, err := p.resolve(ctx, []string{name})
+	if err != nil {
+		return "", err
+	}
+	return ids[0], nil
+}
+
+// resolveFields puts ids where the arguments name devices. A query for all devices is one without a filter.
+func (p *program) resolveFields(ctx context.Context, e *catalog.Entry, m *dynamicpb.Message) error {
 	for i := range m.Descriptor().Fields().Len() {
 		fd := m.Descriptor().Fields().Get(i)
 		if catalog.TargetOf(fd) != optionv1.Target_TARGET_DEVICE || fd.Kind() != protoreflect.StringKind || !m.Has(fd) {
+			continue
+		}
+		if e.Method != nil && namesAll(m, fd) {
+			m.Clear(fd)
 			continue
 		}
 		if !fd.IsList() {
@@ -314,6 +351,20 @@ func (p *program) resolveFields(ctx context.Context, m *dynamicpb.Message) error
 		}
 	}
 	return nil
+}
+
+// namesAll says whether a field of devices means all of them.
+func namesAll(m *dynamicpb.Message, fd protoreflect.FieldDescriptor) bool {
+	if fd.IsList() {
+		return m.Get(fd).List().Len() == 1 && m.Get(fd).List().Get(0).String() == allDevices
+	}
+	return m.Get(fd).String() == allDevices
+}
+
+// completeDevices offers the names of the devices, and the word for all.
+func (p *program) completeDevices(c *cobra.Command, words []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	names, directive := p.completeDevice(c, words, word)
+	return append(names, cobra.CompletionWithDesc(allDevices, "every device")), directive
 }
 
 // completeDevice offers the names of the devices.

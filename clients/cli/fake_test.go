@@ -45,6 +45,7 @@ type fake struct {
 
 	// What a test wants to happen; set before the first call.
 	onDispatch func(*controlv1.DispatchRequest) (*controlv1.DispatchResponse, error)
+	onUndo     func(*controlv1.UndoRequest) (*controlv1.UndoResponse, error)
 	onChat     func(context.Context, *agentv1.ChatRequest, func(*agentv1.Event) error) error
 	watch      func(ctx context.Context, req *controlv1.WatchEventsRequest, send func(*controlv1.WatchEventsResponse) error) error
 	expires    time.Duration // of pairing codes
@@ -55,6 +56,7 @@ type fake struct {
 	devices   []*controlv1.Device          // guarded by mu
 	asked     []*controlv1.DispatchRequest // guarded by mu
 	submitted []*controlv1.SubmitRequest   // guarded by mu
+	undone    []*controlv1.UndoRequest     // guarded by mu
 	chats     []*agentv1.ChatRequest       // guarded by mu
 	catalogue int                          // guarded by mu; how often descriptors were sent
 	revoked   []string                     // guarded by mu
@@ -80,7 +82,8 @@ func newFake(t *testing.T, change ...func(*fake)) *fake {
 		devices: []*controlv1.Device{
 			{
 				DeviceId: laptop, Name: "laptop", Kind: devicev1.Kind_KIND_BROWSER, Agent: "Chromium 156", Platform: "linux",
-				Online: true, LastSeen: ago(0), PairedAt: ago(time.Hour), TabCount: 3, Freshness: &controlv1.Freshness{Live: true},
+				Actions: []string{"openTab", "closeTabs", "closeTabsByUrl"},
+				Online:  true, LastSeen: ago(0), PairedAt: ago(time.Hour), TabCount: 3, Freshness: &controlv1.Freshness{Live: true},
 			},
 			{
 				DeviceId: work, Name: "work", Kind: devicev1.Kind_KIND_BROWSER, Agent: "Firefox 140", Platform: "macos",
@@ -382,6 +385,12 @@ func (f *fake) DispatchStream(context.Context, controlv1connect.CommandServiceDi
 	return connect.NewError(connect.CodeUnimplemented, "not here")
 }
 
-func (f *fake) Undo(context.Context, *controlv1.UndoRequest) (*controlv1.UndoResponse, error) {
-	return nil, connect.NewError(connect.CodeUnimplemented, "not here")
+func (f *fake) Undo(_ context.Context, req *controlv1.UndoRequest) (*controlv1.UndoResponse, error) {
+	f.mu.Lock()
+	f.undone = append(f.undone, req)
+	f.mu.Unlock()
+	if f.onUndo == nil {
+		return nil, connect.NewError(connect.CodeNotFound, "no command has taken anything away")
+	}
+	return f.onUndo(req)
 }

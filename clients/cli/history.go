@@ -33,7 +33,7 @@ func (p *program) historyVerb() *cobra.Command {
 	c.Flags().StringVar(&device, "device", "", "only commands of this `device`, by name or id")
 	c.Flags().BoolVar(&pending, "pending", false, "only commands that have not ended")
 	c.Flags().Uint32Var(&limit, "limit", historyRows, "most rows; 0 for all")
-	_ = c.RegisterFlagCompletionFunc("device", p.completeDevice)
+	_ = c.RegisterFlagCompletionFunc("device", p.completeDevices)
 	c.AddCommand(&cobra.Command{
 		Use:   "show COMMAND-ID",
 		Short: "Show one command with its arguments and its outcome",
@@ -44,12 +44,9 @@ func (p *program) historyVerb() *cobra.Command {
 }
 
 func (p *program) runHistory(ctx context.Context, device string, pending bool, limit uint32) error {
-	if device != "" {
-		ids, err := p.resolve(ctx, []string{device})
-		if err != nil {
-			return err
-		}
-		device = ids[0]
+	var err error
+	if device, err = p.oneOrAll(ctx, device); err != nil {
+		return err
 	}
 	s, err := p.api()
 	if err != nil {

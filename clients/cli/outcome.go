@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -13,7 +14,6 @@ import (
 	"throwbar.dev/throwbar/clients/cli/view"
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
-	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
 )
 
 const (
@@ -35,8 +35,8 @@ func (p *program) printJSON(m proto.Message, indent bool) error {
 	return nil
 }
 
-// dispatched shows the outcomes of a dispatch; its error carries their exit code.
-func (p *program) dispatched(e *catalog.Entry, answer *controlv1.DispatchResponse) error {
+// dispatched shows the outcomes of a dispatch; its error carries their exit code. line is what runs the plan of a dry run.
+func (p *program) dispatched(e *catalog.Entry, answer *controlv1.DispatchResponse, line string) error {
 	codes := make([]int, 0, len(answer.GetOutcomes()))
 	for _, o := range answer.GetOutcomes() {
 		codes = append(codes, p.codeOf(e, o))
@@ -46,14 +46,46 @@ func (p *program) dispatched(e *catalog.Entry, answer *controlv1.DispatchRespons
 			return err
 		}
 	} else {
-		for _, o := range answer.GetOutcomes() {
-			p.outcome(e, o)
-		}
-		if hash := answer.GetPlanHash(); hash != "" {
-			p.out.Line(term.Plain, "Nothing was sent. To run exactly this: the same call with --plan-hash %s", hash)
+		p.outcomes(e, answer.GetOutcomes())
+		if line != "" {
+			p.out.Line(term.Plain, "Nothing was sent. To run exactly this:")
+			p.out.Line(term.Plain, "%s%s", strings.Repeat(" ", outcomeIndent), line)
 		}
 	}
 	return exit(codes)
+}
+
+// outcomes shows how a command ended: one device in full, several as an aggregate, a plan for each device.
+func (p *program) outcomes(e *catalog.Entry, outcomes []*controlv1.DeviceOutcome) {
+	planned := slices.ContainsFunc(outcomes, func(o *controlv1.DeviceOutcome) bool { return o.GetPlan() != nil })
+	if len(outcomes) > 1 && !planned {
+		p.aggregate(e, outcomes)
+		return
+	}
+	for _, o := range outcomes {
+		p.outcome(e, o)
+	}
+}
+
+// entryOf is the command that an outcome belongs to: the one that was called, or else the one of the result or the plan;
+// nil if the catalogue has none.
+func (p *program) entryOf(o *controlv1.DeviceOutcome, called *catalog.Entry) *catalog.Entry {
+	if called != nil {
+		return called
+	}
+	if o.GetPlan() != nil {
+		e, err := p.known.ByAction(o.GetPlan().GetAction())
+		if err != nil {
+			return nil
+		}
+		return e
+	}
+	for _, e := range p.known.Commands() {
+		if _, err := e.ResultBody(o.GetResult()); err == nil {
+			return e
+		}
+	}
+	return nil
 }
 
 // submitted shows the commands that were written down.
@@ -98,16 +130,15 @@ func title(o *controlv1.DeviceOutcome) string {
 }
 
 // outcome shows how a command ended on one device. What went wrong goes to the standard error.
-func (p *program) outcome(e *catalog.Entry, o *controlv1.DeviceOutcome) {
+func (p *program) outcome(called *catalog.Entry, o *controlv1.DeviceOutcome) {
+	e := p.entryOf(o, called)
 	switch {
 	case o.GetError() != nil:
 		p.err.Line(term.Red, "%s  %s: %s", title(o), errorWord(o.GetError()), o.GetError().GetMessage())
+	case e == nil:
+		p.err.Line(term.Red, "%s  the server sent a result of no command that its catalogue has", title(o))
 	case o.GetPlan() != nil:
-		targets := o.GetPlan().GetTargets()
-		p.out.Line(term.Bold, "%s  would run %s on %d targets", title(o), e.Name, len(targets))
-		for _, t := range targets {
-			p.out.Line(term.Plain, "%s%s  %s", strings.Repeat(" ", outcomeIndent), t.GetId(), t.GetTitle())
-		}
+		p.plan(e, o)
 	default:
 		p.result(e, o)
 	}
@@ -133,33 +164,21 @@ func (p *program) result(e *catalog.Entry, o *controlv1.DeviceOutcome) {
 	}
 	p.out.Print(p.out.Paint(term.Bold, term.Visible(title(o))) + "  " + p.out.Paint(style, word) + "\n")
 	p.show().Message(m, outcomeIndent)
-	if hint := p.restoreHint(e, o.GetSavedIds()); hint != "" {
-		p.out.Line(term.Dim, "%s%s", strings.Repeat(" ", outcomeIndent), hint)
+	if len(o.GetSavedIds()) > 0 && o.GetCommandId() != "" {
+		p.out.Line(term.Dim, "%sundo: throwbar undo %s", strings.Repeat(" ", outcomeIndent), o.GetCommandId())
 	}
-}
-
-// restoreHint says how to bring back what a command took away.
-func (p *program) restoreHint(e *catalog.Entry, saved []string) string {
-	undo, ok := p.known.undo(e)
-	if !ok || len(saved) == 0 {
-		return ""
-	}
-	for i := range undo.In.Fields().Len() {
-		if fd := undo.In.Fields().Get(i); catalog.TargetOf(fd) == optionv1.Target_TARGET_SAVED {
-			return fmt.Sprintf("undo: throwbar call %s --%s %s", undo.Name,
-				strings.ReplaceAll(string(fd.Name()), "_", "-"), strings.Join(saved, ","))
-		}
-	}
-	return ""
 }
 
 // codeOf is the exit code of one device's outcome.
-func (p *program) codeOf(e *catalog.Entry, o *controlv1.DeviceOutcome) int {
+func (p *program) codeOf(called *catalog.Entry, o *controlv1.DeviceOutcome) int {
+	e := p.entryOf(o, called)
 	switch {
 	case o.GetError() != nil:
 		return codeOfError(o.GetError())
 	case o.GetPlan() != nil:
 		return OK
+	case e == nil:
+		return Failed
 	}
 	m, err := e.Unwrap(o.GetResult())
 	if err != nil {

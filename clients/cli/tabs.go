@@ -33,7 +33,7 @@ func (p *program) tabsVerb() *cobra.Command {
 	c.Flags().StringVar(&ask.query, "query", "", "only tabs with these `words` in title or address")
 	c.Flags().StringVar(&ask.window, "window-id", "", "only this window, by `id`")
 	c.Flags().Uint32Var(&ask.limit, "limit", defaultRows, "most rows; 0 for all")
-	_ = c.RegisterFlagCompletionFunc("device", p.completeDevice)
+	_ = c.RegisterFlagCompletionFunc("device", p.completeDevices)
 	return c
 }
 
@@ -55,12 +55,9 @@ func (p *program) runTabs(ctx context.Context, ask tabsAsk) error {
 	if ask.query != "" && ask.window != "" {
 		return Errorf(Invalid, "only one of --query and --window-id can be given")
 	}
-	if ask.device != "" {
-		ids, err := p.resolve(ctx, []string{ask.device})
-		if err != nil {
-			return err
-		}
-		ask.device = ids[0]
+	var err error
+	if ask.device, err = p.oneOrAll(ctx, ask.device); err != nil {
+		return err
 	}
 	s, err := p.api()
 	if err != nil {

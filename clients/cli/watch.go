@@ -32,13 +32,11 @@ func (p *program) watchVerb() *cobra.Command {
 		Args:    p.takes(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			ask := &controlv1.WatchEventsRequest{}
-			if device != "" {
-				ids, err := p.resolve(c.Context(), []string{device})
-				if err != nil {
-					return err
-				}
-				ask.DeviceId = &ids[0]
+			id, err := p.oneOrAll(c.Context(), device)
+			if err != nil {
+				return err
 			}
+			ask.DeviceId = set(id)
 			if c.Flag("cursor").Changed {
 				ask.Cursor = &cursor
 			}
@@ -47,7 +45,7 @@ func (p *program) watchVerb() *cobra.Command {
 	}
 	c.Flags().StringVar(&device, "device", "", "only events of this `device`, by name or id")
 	c.Flags().Uint64Var(&cursor, "cursor", 0, "events after this `number`, which every event shows; from now on if left out")
-	_ = c.RegisterFlagCompletionFunc("device", p.completeDevice)
+	_ = c.RegisterFlagCompletionFunc("device", p.completeDevices)
 	return c
 }
 

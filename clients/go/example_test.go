@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect/v2"
@@ -61,6 +64,44 @@ func ExampleCodeOf() {
 		fmt.Println(err)
 	}
 	// Output: refused
+}
+
+// Send many commands at a time: they share one stream.
+func ExampleClient_Dispatch() {
+	server := demoServer()
+	defer server.Close()
+
+	client, err := throwbar.New(throwbar.Config{Server: server.URL, Token: "owner token"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	action, err := throwbar.Wrap(&commandv1.OpenTab{Url: "example.com"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var wg sync.WaitGroup
+	var opened atomic.Int32
+	for range 100 {
+		wg.Go(func() {
+			res, err := client.Dispatch(context.Background(), &controlv1.DispatchRequest{
+				DeviceIds: []string{"k3v9x2mqta"}, Action: action,
+			})
+			switch {
+			case errors.Is(err, throwbar.ErrOutcomeUnknown):
+				fmt.Println("look it up before it is sent again")
+			case err != nil:
+				fmt.Println(err)
+			case res.GetOutcomes()[0].GetResult() != nil:
+				opened.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	fmt.Println(opened.Load())
+	// Output: 100
 }
 
 // browser runs two commands and declines the rest.
@@ -146,6 +187,31 @@ func (demo) Dispatch(_ context.Context, req *controlv1.DispatchRequest) (*contro
 		}}
 	}
 	return &controlv1.DispatchResponse{Outcomes: []*controlv1.DeviceOutcome{outcome}}, nil
+}
+
+func (d demo) DispatchStream(ctx context.Context, stream controlv1connect.CommandServiceDispatchStreamServerStream) error {
+	for {
+		req, err := stream.Receive()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		res := &controlv1.DispatchStreamResponse{}
+		for _, item := range req.GetItems() {
+			one, err := d.Dispatch(ctx, item.GetDispatch())
+			if err != nil {
+				return err
+			}
+			res.Answers = append(res.Answers, &controlv1.DispatchStreamAnswer{
+				Number: item.GetNumber(), Kind: &controlv1.DispatchStreamAnswer_Response{Response: one},
+			})
+		}
+		if err := stream.Send(res); err != nil {
+			return err
+		}
+	}
 }
 
 func (demo) Pair(context.Context, *devicev1.PairRequest) (*devicev1.PairResponse, error) {

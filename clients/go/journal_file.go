@@ -22,7 +22,8 @@ import (
 const compactFrom = 4 << 20
 
 // FileJournal is a journal in a file of lines that only grows. Each line is written whole before the call returns, but
-// not forced to the disk: it survives a killed process, not a power cut. A torn last line is dropped.
+// not forced to the disk: it survives a killed process, not a power cut. A torn last line is dropped. One process at a
+// time has it open.
 type FileJournal struct {
 	path string
 	now  func() time.Time
