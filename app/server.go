@@ -121,7 +121,10 @@ func (s *Server) newID() string { return uuid.Must(uuid.NewRandomFromReader(s.cf
 
 func (s *Server) compose(ctx context.Context) error {
 	var err error
-	s.storage = storage.New(s.store, s.cfg.Log, s.cfg.Parts.Events)
+	s.storage = storage.New(s.store, s.cfg.Log)
+	if s.cfg.Parts.Events != nil {
+		s.storage.Between(s.cfg.Parts.Events)
+	}
 	if s.directory, err = device.NewDirectory(ctx, s.storage, s.cfg.Now, s.cfg.Log); err != nil {
 		return err
 	}

@@ -33,16 +33,15 @@ type Storage struct {
 	log   *slog.Logger
 }
 
-// New makes the adapters. Watchers read the event log through between, if it is not nil.
-func New(s *store.Store, log *slog.Logger, between func(event.Journal) event.Journal) *Storage {
+// New makes the adapters. Feed makes the event feed over them.
+func New(s *store.Store, log *slog.Logger) *Storage {
 	st := &Storage{store: s, log: log}
-	var journal event.Journal = st
-	if between != nil {
-		journal = between(st)
-	}
-	st.feed = event.New(journal)
+	st.feed = event.New(st)
 	return st
 }
+
+// Between makes watchers read the event log through what put returns. It is called before the feed is used.
+func (s *Storage) Between(put func(event.Journal) event.Journal) { s.feed = event.New(put(s)) }
 
 // Feed wakes the watchers of the event log.
 func (s *Storage) Feed() *event.Feed { return s.feed }
