@@ -31,6 +31,7 @@ type Storage struct {
 	store *store.Store
 	feed  *event.Feed
 	log   *slog.Logger
+	gaps  gaps
 }
 
 // New makes the adapters. Feed makes the event feed over them.
@@ -83,11 +84,14 @@ func appendEvent(ctx context.Context, q *db.Queries, workspace string, at time.T
 	return nil
 }
 
-// later writes soon, and says in the log if that did not work: nobody waits for it.
-func (s *Storage) later(what string, write func(context.Context, *db.Queries) error) {
+// later writes soon, and says in the log if that did not work: nobody waits for it. Failed may be nil.
+func (s *Storage) later(what string, write func(context.Context, *db.Queries) error, failed func()) {
 	s.store.WriteLater(write, func(err error) {
 		if err != nil {
 			s.log.ErrorContext(context.Background(), "writing later failed", slog.String("what", what), slog.Any("error", err))
+			if failed != nil {
+				failed()
+			}
 			return
 		}
 		s.feed.Hint()
