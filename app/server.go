@@ -126,8 +126,11 @@ func (s *Server) newID() string { return uuid.Must(uuid.NewRandomFromReader(s.cf
 func (s *Server) compose(ctx context.Context) error {
 	var err error
 	s.metrics = metrics.New()
-	s.storage = storage.New(s.store, s.cfg.Log, s.cfg.Parts.Events)
+	s.storage = storage.New(s.store, s.cfg.Log)
 	s.storage.Measure(s.metrics)
+	if s.cfg.Parts.Events != nil {
+		s.storage.Between(s.cfg.Parts.Events)
+	}
 	s.storage.Feed().Measure(s.metrics)
 	if s.directory, err = device.NewDirectory(ctx, s.storage, s.cfg.Now, s.cfg.Log); err != nil {
 		return err

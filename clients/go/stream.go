@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"buf.build/go/protovalidate"
 	"google.golang.org/protobuf/proto"
 
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
@@ -122,11 +121,9 @@ func (s *stream) dispatch(ctx context.Context, req *controlv1.DispatchRequest) (
 	}
 }
 
-// streamable encodes a request. What would end the stream for everybody is refused here.
+// streamable encodes a request. What would end the stream for everybody is refused here; what breaks a rule the server
+// answers by itself.
 func streamable(req *controlv1.DispatchRequest) ([]byte, error) {
-	if err := protovalidate.Validate(req); err != nil {
-		return nil, Errorf(CodeInvalid, "the request breaks a rule: %w", err)
-	}
 	raw, err := proto.Marshal(req)
 	if err != nil {
 		return nil, Errorf(CodeInvalid, "the request cannot be encoded: %w", err)

@@ -17,6 +17,7 @@ import (
 	"buf.build/go/protovalidate"
 	"connectrpc.com/connect/v2"
 	"connectrpc.com/connect/v2/connecthttp"
+	"google.golang.org/protobuf/proto"
 
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
@@ -139,9 +140,8 @@ func (h *held) message(
 	stream controlv1connect.CommandServiceDispatchStreamServerStream, tasks *sync.WaitGroup,
 ) error {
 	h.messages.Add(1)
-	if err := protovalidate.Validate(req); err != nil {
-		h.t.Errorf("message: %v", err)
-		return connect.NewError(connect.CodeInvalidArgument, err.Error())
+	if n := len(req.GetItems()); n == 0 || n > streamItems || proto.Size(req) > requestBytes+1024 {
+		h.t.Errorf("a message of %d items and %d bytes", n, proto.Size(req))
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -166,9 +166,17 @@ func (h *held) message(
 		if len(h.open) > streamUnderWay {
 			h.t.Errorf("%d commands are under way", len(h.open))
 		}
+		act := h.act
+		if err := protovalidate.Validate(item); err != nil { // one that is bad disturbs no other
+			act = func(context.Context, string) *controlv1.DispatchStreamAnswer {
+				return &controlv1.DispatchStreamAnswer{Kind: &controlv1.DispatchStreamAnswer_Error{
+					Error: &commandv1.CommandError{Code: commandv1.ErrorCode_ERROR_CODE_INVALID, Message: err.Error()},
+				}}
+			}
+		}
 		url := item.GetDispatch().GetAction().GetOpenTab().GetUrl()
 		tasks.Go(func() {
-			a := h.act(one, url)
+			a := act(one, url)
 			if a == nil {
 				<-one.Done()
 				a = &controlv1.DispatchStreamAnswer{Kind: &controlv1.DispatchStreamAnswer_Error{
@@ -467,7 +475,7 @@ func TestPerItemErrors(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if e.seen.Load() != 2 || e.streams.Load() != 1 {
+	if e.seen.Load() != 3 || e.streams.Load() != 1 {
 		t.Errorf("%d commands, %d streams", e.seen.Load(), e.streams.Load())
 	}
 }

@@ -33,6 +33,7 @@ type book struct {
 	fail  error // of Accept
 	lost  error // of Accept, which has written all the same
 	stuck error // of Finish
+	deaf  error // of Late
 	steps []string
 
 	sweeps [][2]time.Time
@@ -135,9 +136,19 @@ func (b *book) Finish(_ context.Context, ends []dispatch.End) error {
 	return nil
 }
 
+// refuseLates makes notes of late outcomes fail with an error until it is nil.
+func (b *book) refuseLates(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.deaf = err
+}
+
 func (b *book) Late(_ context.Context, rec dispatch.Record, detail string, dropped []string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.deaf != nil {
+		return b.deaf
+	}
 	if note := rec.ID + " " + detail; !slices.Contains(b.lates, note) {
 		b.lates = append(b.lates, note)
 	}

@@ -130,7 +130,41 @@ func (s *Storage) Advance(take func() []dispatch.Step) {
 			}
 		}
 		return nil
+	}, func() {
+		for _, step := range steps() {
+			s.gaps.add(step.Record.ID)
+		}
 	})
+}
+
+// gaps are the commands that lack a step which could not be written: the steps after it are left out too, for events
+// follow the table of a command's life.
+type gaps struct {
+	mu  sync.Mutex
+	ids map[string]bool // guarded by mu
+}
+
+func (g *gaps) add(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ids == nil {
+		g.ids = map[string]bool{}
+	}
+	g.ids[id] = true
+}
+
+func (g *gaps) has(id string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ids[id]
+}
+
+func (g *gaps) forget(ends []dispatch.End) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range ends {
+		delete(g.ids, ends[i].Record.ID)
+	}
 }
 
 func stepEvent(ctx context.Context, q *db.Queries, step dispatch.Step) error {
@@ -141,17 +175,22 @@ func stepEvent(ctx context.Context, q *db.Queries, step dispatch.Step) error {
 
 // Finish writes ends and their events, and what becomes of the saved tabs.
 func (s *Storage) Finish(ctx context.Context, ends []dispatch.End) error {
-	return s.write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) error {
+	err := s.write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) error {
 		for i := range ends {
-			if err := finish(ctx, q, &ends[i]); err != nil {
+			if err := finish(ctx, q, &ends[i], s.gaps.has(ends[i].Record.ID)); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+	if err == nil {
+		s.gaps.forget(ends)
+	}
+	return err
 }
 
-func finish(ctx context.Context, q *db.Queries, end *dispatch.End) error {
+// finish writes one end, without the steps before it if one was lost.
+func finish(ctx context.Context, q *db.Queries, end *dispatch.End, gap bool) error {
 	rec := end.Record
 	n, err := q.FinishCommand(ctx, db.FinishCommandParams{
 		ID: rec.ID, State: string(rec.State), EndedAt: millis(rec.EndedAt), Result: rec.Result, Error: rec.Error,
@@ -164,6 +203,9 @@ func finish(ctx context.Context, q *db.Queries, end *dispatch.End) error {
 		return nil
 	}
 	for _, step := range end.Steps {
+		if gap {
+			break
+		}
 		if err := stepEvent(ctx, q, step); err != nil {
 			return err
 		}

@@ -102,7 +102,7 @@ func (s *Storage) Seen(d device.Device, change controlv1.DeviceChange) {
 			return nil
 		}
 		return deviceEvent(ctx, q, d, d.LastSeen, change)
-	})
+	}, nil)
 }
 
 // Rename implements device.Store.

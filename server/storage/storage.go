@@ -32,6 +32,7 @@ type Storage struct {
 	feed  *event.Feed
 	log   *slog.Logger
 	meter Meter // may be nil
+	gaps  gaps
 }
 
 // Meter counts writes. Its methods must not wait.
@@ -51,16 +52,15 @@ func (s *Storage) wrote(kind string, began time.Time) {
 	}
 }
 
-// New makes the adapters. Watchers read the event log through between, if it is not nil.
-func New(s *store.Store, log *slog.Logger, between func(event.Journal) event.Journal) *Storage {
+// New makes the adapters. Feed makes the event feed over them.
+func New(s *store.Store, log *slog.Logger) *Storage {
 	st := &Storage{store: s, log: log}
-	var journal event.Journal = st
-	if between != nil {
-		journal = between(st)
-	}
-	st.feed = event.New(journal)
+	st.feed = event.New(st)
 	return st
 }
+
+// Between makes watchers read the event log through what put returns. It is called before the feed is used.
+func (s *Storage) Between(put func(event.Journal) event.Journal) { s.feed = event.New(put(s)) }
 
 // Feed wakes the watchers of the event log.
 func (s *Storage) Feed() *event.Feed { return s.feed }
@@ -102,13 +102,16 @@ func appendEvent(ctx context.Context, q *db.Queries, workspace string, at time.T
 	return nil
 }
 
-// later writes soon, and says in the log if that did not work: nobody waits for it.
-func (s *Storage) later(what string, write func(context.Context, *db.Queries) error) {
+// later writes soon, and says in the log if that did not work: nobody waits for it. Failed may be nil.
+func (s *Storage) later(what string, write func(context.Context, *db.Queries) error, failed func()) {
 	began := time.Now()
 	s.store.WriteLater(write, func(err error) {
 		s.wrote("later", began)
 		if err != nil {
 			s.log.ErrorContext(context.Background(), "writing later failed", slog.String("what", what), slog.Any("error", err))
+			if failed != nil {
+				failed()
+			}
 			return
 		}
 		s.feed.Hint()

@@ -2,9 +2,11 @@ package storage_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,7 +21,13 @@ import (
 
 func open(t *testing.T) *storage.Storage {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Config{Dir: t.TempDir()})
+	return openOn(t, nil)
+}
+
+// openOn opens a storage on a disk that fails when fault says so.
+func openOn(t *testing.T, fault func(stage string) error) *storage.Storage {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Config{Dir: t.TempDir(), Fault: fault})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +43,7 @@ func open(t *testing.T) *storage.Storage {
 			t.Error(err)
 		}
 	})
-	return storage.New(s, slog.New(slog.DiscardHandler), nil)
+	return storage.New(s, slog.New(slog.DiscardHandler))
 }
 
 // command is a close of one tab in a workspace, and what is kept for it.
@@ -217,5 +225,48 @@ func TestEventsAreWholeInOrderAndOfOneWorkspace(t *testing.T) {
 	}
 	if left := kept(t, s, dispatch.KeptFilter{Workspace: "w"}); len(left) != 0 {
 		t.Errorf("kept after a late result: %v", left)
+	}
+}
+
+// Found by the simulator: the event that a command was acknowledged followed the one that it was accepted, since the
+// step between them was lost on a full disk and the end brought the later one along.
+func TestEventsFollowTheTableThoughAStepIsLost(t *testing.T) {
+	t.Parallel()
+	var full atomic.Bool
+	s := openOn(t, func(string) error {
+		if full.Load() {
+			return errors.New("disk full")
+		}
+		return nil
+	})
+	at := time.Now()
+	c := command("w", "c1", at, true)
+	if err := s.Accept(t.Context(), []dispatch.Acceptance{c}); err != nil {
+		t.Fatal(err)
+	}
+	full.Store(true)
+	s.Advance(func() []dispatch.Step { return []dispatch.Step{{Record: c.Record, To: dispatch.Sent, At: at}} })
+	if err := s.Accept(t.Context(), []dispatch.Acceptance{command("w", "c2", at, true)}); err == nil { // behind it
+		t.Fatal("a full disk takes a command")
+	}
+	full.Store(false)
+	rec := c.Record
+	rec.State = dispatch.Sent
+	ended := rec
+	ended.State, ended.EndedAt = dispatch.Succeeded, at
+	end := dispatch.End{Record: ended, Steps: []dispatch.Step{{Record: rec, To: dispatch.Acknowledged, At: at}}}
+	if err := s.Finish(t.Context(), []dispatch.End{end}); err != nil {
+		t.Fatal(err)
+	}
+	events, err := s.After(t.Context(), "w", "", 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []controlv1.State
+	for _, e := range events {
+		got = append(got, e.GetCommand().GetState())
+	}
+	if want := []controlv1.State{controlv1.State_STATE_ACCEPTED, controlv1.State_STATE_SUCCEEDED}; !slices.Equal(got, want) {
+		t.Errorf("events %v, want %v", got, want)
 	}
 }
