@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"throwbar.dev/throwbar/store/db"
 )
@@ -197,8 +196,8 @@ func (s *postgresSession) status() (status byte) {
 		return 0
 	}
 	err := s.conn.Raw(func(raw any) error {
-		if conn, ok := raw.(*stdlib.Conn); ok && !conn.Conn().IsClosed() {
-			status = conn.Conn().PgConn().TxStatus()
+		if conn, ok := raw.(checkedPostgres); ok && !conn.Conn.Conn().IsClosed() {
+			status = conn.Conn.Conn().PgConn().TxStatus()
 		}
 		return nil
 	})
@@ -239,10 +238,10 @@ func (s *postgresSession) drop() {
 		return
 	}
 	_ = s.conn.Raw(func(raw any) error {
-		if conn, ok := raw.(*stdlib.Conn); ok {
+		if conn, ok := raw.(checkedPostgres); ok {
 			ctx, cancel := context.WithTimeout(context.Background(), connectWithin)
 			defer cancel()
-			_ = conn.Conn().Close(ctx)
+			_ = conn.Conn.Conn().Close(ctx)
 		}
 		return driver.ErrBadConn
 	})

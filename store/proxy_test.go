@@ -40,7 +40,7 @@ func between(tb testing.TB, databaseURL string) (*proxy, string) {
 	tb.Helper()
 	u, err := url.Parse(databaseURL)
 	check(tb, err)
-	dir, err := os.MkdirTemp("", "cut") // a socket's path must be short
+	dir, err := os.MkdirTemp("", "cut") //nolint:usetesting // the path of a socket must be short
 	check(tb, err)
 	const socket = ".s.PGSQL.5432"
 	p := &proxy{server: filepath.Join(u.Query().Get("host"), socket)}

@@ -2,8 +2,6 @@ package storage
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -102,7 +100,7 @@ func (s *Storage) Finish(ctx context.Context, end dispatch.End) (bool, error) {
 	err := s.write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) error {
 		n, err := q.FinishCommand(ctx, db.FinishCommandParams{
 			ID: rec.ID, State: string(rec.State), EndedAt: millis(rec.EndedAt), Result: rec.Result, Error: rec.Error,
-			Summary: rec.Summary,
+			Summary: text(rec.Summary),
 		})
 		if err != nil {
 			return fmt.Errorf("finish command: %w", err)
@@ -167,7 +165,7 @@ func (s *Storage) Sweep(ctx context.Context, clearBefore, removeBefore time.Time
 // Get implements dispatch.Reader.
 func (s *Storage) Get(ctx context.Context, workspace, id string) (dispatch.Record, error) {
 	row, err := s.store.Read().FindCommand(ctx, id)
-	if errors.Is(err, sql.ErrNoRows) || (err == nil && workspace != "" && row.Workspace != workspace) {
+	if noRow(err) || (err == nil && workspace != "" && row.Workspace != workspace) {
 		return dispatch.Record{}, fault.New(fault.NotFound, "there is no command %q", id)
 	}
 	if err != nil {
@@ -204,7 +202,7 @@ func (s *Storage) List(ctx context.Context, f dispatch.Filter) ([]dispatch.Recor
 			Workspace: f.Workspace, BeforeTime: before(f.BeforeTime), BeforeID: f.BeforeID, PageSize: limit,
 		})
 	}
-	if err != nil {
+	if err != nil && !noRow(err) {
 		return nil, fmt.Errorf("list commands: %w", err)
 	}
 	out := make([]dispatch.Record, 0, len(rows))
@@ -262,7 +260,7 @@ func (s *Storage) Saved(ctx context.Context, workspace string, ids []string) ([]
 	for _, id := range ids {
 		row, err := s.store.Read().GetSaved(ctx, db.GetSavedParams{Workspace: workspace, ID: id})
 		switch {
-		case errors.Is(err, sql.ErrNoRows):
+		case noRow(err):
 		case err != nil:
 			return nil, fmt.Errorf("get saved tab: %w", err)
 		case row.State == stateKept:
@@ -282,7 +280,7 @@ func (s *Storage) ListSaved(ctx context.Context, f rpc.SavedFilter) ([]*commandv
 		Workspace: f.Workspace, DeviceID: f.Device, Kind: kind, BeforeTime: before(f.Before.Time), BeforeID: f.Before.ID,
 		PageSize: int32(f.Limit),
 	})
-	if err != nil {
+	if err != nil && !noRow(err) {
 		return nil, fmt.Errorf("list saved tabs: %w", err)
 	}
 	return savedTabs(rows)
