@@ -2,7 +2,9 @@ package app_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	"throwbar.dev/throwbar/gen/go/throwbar/control/v1/controlv1connect"
 	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
+	"throwbar.dev/throwbar/server/rpc"
 	"throwbar.dev/throwbar/store"
 	"throwbar.dev/throwbar/store/storetest"
 )
@@ -202,5 +205,41 @@ func TestDoctorLooksAtTheDatabase(t *testing.T) {
 		if _, out, errs := throwbar(t, c.env, "serve", "--help"); strings.Contains(out+errs, "s3cret") {
 			t.Errorf("%s: the help shows the environment's URL:\n%s", name, out)
 		}
+	}
+}
+
+// TestAServerThatLostItsDatabaseToAnotherStops: it does not go on with what it remembers.
+func TestAServerThatLostItsDatabaseToAnotherStops(t *testing.T) {
+	t.Parallel()
+	url := postgres.URL(t)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	dir := t.TempDir()
+	server, err := app.NewServer(t.Context(), app.Config{
+		DataDir: dir, Store: store.Config{URL: url}, Listener: rpc.Listener{Hosts: rpc.LoopbackHosts(address)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- server.Serve(context.WithoutCancel(t.Context()), listener, func() { close(ready) }) }()
+	<-ready
+	storetest.Exec(t, url, `select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory'
+		and database = (select oid from pg_database where datname = current_database())`)
+	other, err := store.Open(t.Context(), store.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	env := map[string]string{"THROWBAR_SERVER": "http://" + address, "THROWBAR_TOKEN_FILE": filepath.Join(dir, "owner.token")}
+	code, out, errs := throwbar(t, env, "token", "create", "--name", "late", "--scope", "viewer")
+	if code == 0 || !strings.Contains(errs, "nothing was done") {
+		t.Errorf("token create: %d\n%s%s", code, out, errs)
+	}
+	if err := <-ended; !errors.Is(err, store.ErrLocked) {
+		t.Errorf("the server ended with %v, want ErrLocked", err)
 	}
 }
