@@ -135,7 +135,7 @@ func Look(ctx context.Context, config Config) (string, error) {
 	if err := errors.Join(err, pool.Close()); err != nil {
 		return "", fmt.Errorf("SQLite at %s: %w", path, err)
 	}
-	return fmt.Sprintf("SQLite %s at %s, %d KiB, version %d, answers in %s", version, path, info.Size()>>10, schema, took), nil
+	return fmt.Sprintf("SQLite %s at %s, %d KiB, schema %d, answers in %s", version, path, info.Size()>>10, schema, took), nil
 }
 
 func lookPostgres(ctx context.Context, config Config) (string, error) {
@@ -151,7 +151,7 @@ func lookPostgres(ctx context.Context, config Config) (string, error) {
 	if err := errors.Join(err, pool.Close()); err != nil {
 		return "", fmt.Errorf("PostgreSQL at %s: %w", e.name(), err)
 	}
-	return fmt.Sprintf("PostgreSQL %s at %s, version %d, answers in %s", version, e.name(), schema, took), nil
+	return fmt.Sprintf("PostgreSQL %s at %s, schema %d, answers in %s", version, e.name(), schema, took), nil
 }
 
 // ask gives the version of the engine and of the migrations, 0 if there are none yet.
