@@ -39,7 +39,7 @@ const ownerFile = "owner.token"
 // Config is what a server is made of. Only DataDir has to be set.
 type Config struct {
 	DataDir   string
-	Store     store.Config // Dir is DataDir's
+	Store     store.Config // which engine, and how it works; Dir is DataDir's
 	Image     []byte       // descriptor image; the program's own if nil
 	Listener  rpc.Listener // rules of the address it listens on
 	Model     ModelConfig
@@ -112,6 +112,9 @@ func NewServer(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	cfg.Store.Dir = cfg.DataDir
+	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil { // for the owner's token, wherever the database is
+		return nil, fmt.Errorf("make data folder: %w", err)
+	}
 	if s.store, err = store.Open(ctx, cfg.Store); err != nil {
 		return nil, err
 	}
@@ -173,8 +176,14 @@ func (s *Server) Run(ctx context.Context, ready func() error) error {
 	storeCtx, stopStore := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopStore()
 	var stored errgroup.Group
-	stored.Go(func() error { return s.store.Run(storeCtx) })
-	err := s.runParts(ctx, ready)
+	partsCtx, stopParts := context.WithCancelCause(ctx)
+	defer stopParts(nil)
+	stored.Go(func() error {
+		err := s.store.Run(storeCtx)
+		stopParts(err) // a server that cannot write any more must not go on
+		return err
+	})
+	err := s.runParts(partsCtx, ready)
 	stopStore()
 	return errors.Join(err, stored.Wait(), s.store.Close())
 }

@@ -2,8 +2,6 @@ package storage
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -194,7 +192,7 @@ func finish(ctx context.Context, q *db.Queries, end *dispatch.End, gap bool) err
 	rec := end.Record
 	n, err := q.FinishCommand(ctx, db.FinishCommandParams{
 		ID: rec.ID, State: string(rec.State), EndedAt: millis(rec.EndedAt), Result: rec.Result, Error: rec.Error,
-		Summary: rec.Summary,
+		Summary: text(rec.Summary),
 	})
 	if err != nil {
 		return fmt.Errorf("finish command: %w", err)
@@ -254,7 +252,7 @@ func (s *Storage) Late(ctx context.Context, rec dispatch.Record, detail string, 
 // Get implements dispatch.Reader.
 func (s *Storage) Get(ctx context.Context, workspace, id string) (dispatch.Record, error) {
 	row, err := s.store.Read().FindCommand(ctx, id)
-	if errors.Is(err, sql.ErrNoRows) || (err == nil && workspace != "" && row.Workspace != workspace) {
+	if noRow(err) || (err == nil && workspace != "" && row.Workspace != workspace) {
 		return dispatch.Record{}, fault.New(fault.NotFound, "there is no command %q", id)
 	}
 	if err != nil {
@@ -291,7 +289,7 @@ func (s *Storage) List(ctx context.Context, f dispatch.Filter) ([]dispatch.Recor
 			Workspace: f.Workspace, BeforeTime: before(f.BeforeTime), BeforeID: f.BeforeID, PageSize: limit,
 		})
 	}
-	if err != nil {
+	if err != nil && !noRow(err) {
 		return nil, fmt.Errorf("list commands: %w", err)
 	}
 	out := make([]dispatch.Record, 0, len(rows))

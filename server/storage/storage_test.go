@@ -1,10 +1,8 @@
 package storage_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -18,33 +16,6 @@ import (
 	"throwbar.dev/throwbar/server/storage"
 	"throwbar.dev/throwbar/store"
 )
-
-func open(t *testing.T) *storage.Storage {
-	t.Helper()
-	return openOn(t, nil)
-}
-
-// openOn opens a storage on a disk that fails when fault says so.
-func openOn(t *testing.T, fault func(stage string) error) *storage.Storage {
-	t.Helper()
-	s, err := store.Open(t.Context(), store.Config{Dir: t.TempDir(), Fault: fault})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return storage.New(s, slog.New(slog.DiscardHandler))
-}
 
 // command is a close of one tab in a workspace, and what is kept for it.
 func command(workspace, id string, at time.Time, closed bool) dispatch.Acceptance {
@@ -91,7 +62,10 @@ func kept(t *testing.T, s *storage.Storage, f dispatch.KeptFilter) []string {
 
 func TestTheSweepIsForEveryWorkspaceAndLeavesWhatWasSaved(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	onEach(t, testTheSweepIsForEveryWorkspaceAndLeavesWhatWasSaved)
+}
+
+func testTheSweepIsForEveryWorkspaceAndLeavesWhatWasSaved(t *testing.T, s *storage.Storage) {
 	now := time.Now()
 	day := 24 * time.Hour
 	for _, workspace := range []string{"a", "b", "default"} {
@@ -119,7 +93,10 @@ func TestTheSweepIsForEveryWorkspaceAndLeavesWhatWasSaved(t *testing.T) {
 
 func TestKeptIsFoundByCommandDispatchAndDevice(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	onEach(t, testKeptIsFoundByCommandDispatchAndDevice)
+}
+
+func testKeptIsFoundByCommandDispatchAndDevice(t *testing.T, s *storage.Storage) {
 	now := time.Now()
 	for n := range 3 {
 		closing(t, s, command("w", fmt.Sprintf("c%d", n), now.Add(time.Duration(n)*time.Second), true))
@@ -149,7 +126,10 @@ func TestKeptIsFoundByCommandDispatchAndDevice(t *testing.T) {
 
 func TestASavedTabIsClaimedOnce(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	onEach(t, testASavedTabIsClaimedOnce)
+}
+
+func testASavedTabIsClaimedOnce(t *testing.T, s *storage.Storage) {
 	now := time.Now()
 	closing(t, s, command("w", "c0", now, true))
 	closing(t, s, command("w", "c1", now, true))
@@ -191,7 +171,10 @@ func TestASavedTabIsClaimedOnce(t *testing.T) {
 
 func TestEventsAreWholeInOrderAndOfOneWorkspace(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	onEach(t, testEventsAreWholeInOrderAndOfOneWorkspace)
+}
+
+func testEventsAreWholeInOrderAndOfOneWorkspace(t *testing.T, s *storage.Storage) {
 	now := time.Now()
 	c := command("w", "c0", now, true)
 	sent := c.Record
@@ -233,12 +216,12 @@ func TestEventsAreWholeInOrderAndOfOneWorkspace(t *testing.T) {
 func TestEventsFollowTheTableThoughAStepIsLost(t *testing.T) {
 	t.Parallel()
 	var full atomic.Bool
-	s := openOn(t, func(string) error {
+	s := running(t, store.Config{Dir: t.TempDir(), Fault: func(string) error {
 		if full.Load() {
 			return errors.New("disk full")
 		}
 		return nil
-	})
+	}})
 	at := time.Now()
 	c := command("w", "c1", at, true)
 	if err := s.Accept(t.Context(), []dispatch.Acceptance{c}); err != nil {
