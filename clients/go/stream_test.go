@@ -442,7 +442,16 @@ func TestBrokenStream(t *testing.T) {
 	if _, err := c.Dispatch(t.Context(), request("a")); err != nil || e.streams.Load() != 2 {
 		t.Errorf("afterwards: %v, %d streams", err, e.streams.Load())
 	}
-	if e.seen.Load() != 11 {
+	go func() {
+		_, err := c.Dispatch(t.Context(), request("slow"))
+		ended <- err
+	}()
+	eventually(t, "it is under way", func() bool { return e.seen.Load() == 12 })
+	e.server.CloseClientConnections()
+	if err := <-ended; !errors.Is(err, ErrOutcomeUnknown) {
+		t.Errorf("the connection is gone: %v", err)
+	}
+	if e.seen.Load() != 12 {
 		t.Errorf("%d commands reached the server", e.seen.Load())
 	}
 }

@@ -19,6 +19,7 @@ type lived struct {
 	controlv1connect.UnimplementedCommandServiceHandler
 
 	streams, ended int
+	deaf           bool          // the first stream takes nothing in, and breaks after a second
 	beats          time.Duration // between two signs of life; none if zero
 	answers        bool
 }
@@ -26,6 +27,10 @@ type lived struct {
 func (l *lived) DispatchStream(ctx context.Context, stream controlv1connect.CommandServiceDispatchStreamServerStream) error {
 	l.streams++
 	defer func() { l.ended++ }()
+	if l.deaf && l.streams == 1 {
+		time.Sleep(time.Second)
+		return connect.NewError(connect.CodeUnavailable, "draining")
+	}
 	requests := make(chan *controlv1.DispatchStreamRequest)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -136,6 +141,38 @@ func TestSilentStreamIsLeft(t *testing.T) {
 		_, err := s.dispatch(t.Context(), request("a"))
 		if !errors.Is(err, ErrOutcomeUnknown) || !errors.Is(err, errSilent) || time.Since(began) != defaultLease {
 			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		s.close()
+	})
+}
+
+// TestWhatWasNotWrittenGoesOn has a stream that breaks while it takes nothing in: what it may have been given ends, and
+// what still waited goes over the next one.
+func TestWhatWasNotWrittenGoesOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &lived{answers: true, deaf: true}
+		s := l.bubble()
+		ends := make(chan error, 2)
+		send := func() {
+			_, err := s.dispatch(t.Context(), request("a"))
+			ends <- err
+		}
+		go send()
+		synctest.Wait() // it is being written
+		go send()
+		synctest.Wait()
+		s.mu.Lock()
+		under, waiting := len(s.under), len(s.waiting)
+		s.mu.Unlock()
+		if under != 1 || waiting != 1 {
+			t.Fatalf("%d under way, %d wait", under, waiting)
+		}
+		if err := <-ends; !errors.Is(err, ErrOutcomeUnknown) {
+			t.Errorf("the first one: %v", err)
+		}
+		if err := <-ends; err != nil || l.streams != 2 {
+			t.Errorf("the second one: %v, %d streams", err, l.streams)
 		}
 		s.close()
 	})
