@@ -524,8 +524,12 @@ func TestStreamIsBounded(t *testing.T) {
 func TestNothingIsLeft(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	before := runtime.NumGoroutine()
 	e := newExchange(t)
-	hang := func(context.Context, string) *controlv1.DispatchStreamAnswer { return nil }
-	work := e.act
+	e.act = func(_ context.Context, url string) *controlv1.DispatchStreamAnswer {
+		if url == "hangs" {
+			return nil
+		}
+		return echo(url)
+	}
 	c := e.client(DispatchStreamed)
 	for range 5 {
 		if _, err := c.Dispatch(t.Context(), request("a")); err != nil {
@@ -541,11 +545,10 @@ func TestNothingIsLeft(t *testing.T) { //nolint:paralleltest // it counts gorout
 	if _, err := c.Dispatch(t.Context(), request("a")); err != nil {
 		t.Fatal(err)
 	}
-	e.act = hang
 	seen := e.seen.Load()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := c.Dispatch(t.Context(), request("a"))
+		_, err := c.Dispatch(t.Context(), request("hangs"))
 		ended <- err
 	}()
 	eventually(t, "it is under way", func() bool { return e.seen.Load() == seen+1 })
@@ -558,7 +561,6 @@ func TestNothingIsLeft(t *testing.T) { //nolint:paralleltest // it counts gorout
 	if _, err := c.Dispatch(t.Context(), request("a")); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
-	e.act = work
 	e.server.Close()
 	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
 }
