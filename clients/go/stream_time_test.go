@@ -29,7 +29,7 @@ func (l *lived) DispatchStream(ctx context.Context, stream controlv1connect.Comm
 	n := l.streams.Add(1)
 	defer l.ended.Add(1)
 	if l.deaf && n == 1 {
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		return connect.NewError(connect.CodeUnavailable, "draining")
 	}
 	requests := make(chan *controlv1.DispatchStreamRequest)
