@@ -35,6 +35,8 @@ type exchange struct {
 	act func(ctx context.Context, url string) *controlv1.DispatchStreamAnswer
 	// refuse ends streams before they begin.
 	refuse func(n int32) error
+	// mute has streams that are not opened, as behind a proxy that wants to see all of a request first.
+	mute bool
 
 	unary, streams, messages, seen, cancelled, ended atomic.Int32
 	most                                             atomic.Int32 // commands under way at a time
@@ -97,6 +99,13 @@ func (e *exchange) DispatchStream(ctx context.Context, stream controlv1connect.C
 		if err := e.refuse(n); err != nil {
 			return err
 		}
+	}
+	if e.mute {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if err := stream.SendHeaders(); err != nil {
+		return err
 	}
 	h := &held{exchange: e, open: map[uint64]context.CancelFunc{}}
 	ctx, cancel := context.WithCancel(ctx)
@@ -354,6 +363,30 @@ func TestServerThatCannotBeReached(t *testing.T) {
 			})
 		}
 		wg.Wait()
+	}
+}
+
+// TestStreamThatDoesNotOpen has a way on which a stream hangs: nothing is lost on it.
+func TestStreamThatDoesNotOpen(t *testing.T) {
+	t.Parallel()
+	e := newExchange(t)
+	e.mute = true
+	for _, mode := range []DispatchMode{DispatchAuto, DispatchStreamed} {
+		c := e.client(mode)
+		c.stream.openWithin = 20 * time.Millisecond
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				_, err := c.Dispatch(t.Context(), request("a"))
+				if mode == DispatchAuto && err != nil || mode == DispatchStreamed && CodeOf(err) != CodeUnavailable {
+					t.Errorf("mode %d: %v", mode, err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	if e.unary.Load() != 20 || e.seen.Load() != 0 {
+		t.Errorf("%d calls, %d commands on streams", e.unary.Load(), e.seen.Load())
 	}
 }
 
