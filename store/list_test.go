@@ -176,7 +176,20 @@ func savedListers(r rows) map[string]lister {
 			}),
 		}
 	}
+	kept := func(device, group string) lister {
+		return lister{
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListKept(ctx, db.ListKeptParams{
+					Workspace: "default", DeviceID: device, GroupID: group, BeforeTime: last.time, BeforeID: last.id, PageSize: size,
+				})
+				return items(rows, err, func(s db.ListKeptRow) item { return item{id: s.ID, time: s.SavedAt} })
+			},
+			want: list(device, "").want,
+		}
+	}
 	return map[string]lister{
+		"ListKept":              kept("", ""),
+		"ListKept/device,group": kept("device1", "group"),
 		"ListSaved":             list("", ""),
 		"ListSaved/device":      list("device1", ""),
 		"ListSaved/kind":        list("", "closed"),

@@ -123,7 +123,7 @@ func seed(t *testing.T, s *Store) rows {
 		r.ended[id] = random.IntN(2) == 0
 		r.events = append(r.events, db.Event{Seq: int64(n + 1), Workspace: place, Time: when, DeviceID: device, Body: []byte{}})
 		r.saved = append(r.saved, db.InsertSavedParams{
-			ID: id, Workspace: place, DeviceID: device, CommandID: "c", TabID: id, Kind: []string{"saved", "closed"}[random.IntN(2)],
+			ID: id, Workspace: place, DeviceID: device, CommandID: id, TabID: id, Kind: []string{"saved", "closed"}[random.IntN(2)],
 			State: []string{"kept", "kept", "pending"}[random.IntN(3)], SavedAt: when, Body: []byte{},
 		})
 		r.browsers = append(r.browsers, id)
