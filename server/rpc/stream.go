@@ -188,6 +188,7 @@ type answer struct {
 // orders are the commands of one stream.
 type orders struct {
 	token      auth.Token
+	tokens     *auth.Tokens
 	dispatcher *dispatch.Dispatcher
 	log        *slog.Logger
 	broken     context.CancelCauseFunc
@@ -228,6 +229,10 @@ func (s *orders) read(stream controlv1connect.CommandServiceDispatchStreamServer
 			return
 		case len(msg.GetItems()) == 0 || len(msg.GetItems()) > streamItems:
 			s.broken(fault.New(fault.Invalid, "a message of a stream has 1 to %d items", streamItems))
+			return
+		}
+		if err := s.tokens.Check(s.token); err != nil {
+			s.broken(err)
 			return
 		}
 		for _, item := range msg.GetItems() {
