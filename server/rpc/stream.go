@@ -42,15 +42,19 @@ func (h *commandHandler) DispatchStream(ctx context.Context, stream controlv1con
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s := &orders{
-		unblock: func() { endWrite(ctx) },
-		token:   token, dispatcher: h.cfg.Dispatcher, log: h.cfg.Log, broken: cancel, byNumber: map[uint64]*order{},
+		token: token, tokens: h.cfg.Tokens, dispatcher: h.cfg.Dispatcher, log: h.cfg.Log,
+		broken: cancel, unblock: func() { endWrite(ctx) }, byNumber: map[uint64]*order{},
 		queued: make(chan struct{}, 1), answered: make(chan struct{}, 1),
 	}
 	var parts sync.WaitGroup
 	accepted := make(chan struct{})
-	parts.Go(func() { s.read(stream) })
+	parts.Go(func() {
+		defer s.guard(ctx)
+		s.read(stream)
+	})
 	parts.Go(func() {
 		defer close(accepted)
+		defer s.guard(ctx)
 		s.accept(ctx)
 	})
 	err = s.write(ctx, stream)
@@ -210,6 +214,14 @@ func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
+	}
+}
+
+// guard keeps a fault of one stream's goroutine from ending the server.
+func (s *orders) guard(ctx context.Context) {
+	if r := recover(); r != nil {
+		s.log.ErrorContext(ctx, "a stream of commands panicked", slog.Any("panic", r))
+		s.broken(fault.New(fault.Internal, "the server failed: its log says why"))
 	}
 }
 
