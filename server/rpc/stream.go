@@ -30,6 +30,9 @@ const (
 	// streamMessage is the size from which no further answer is added to a message.
 	streamMessage = 256 << 10
 	streamBeat    = 15 * time.Second
+	// streamLeave is how long a stream that has ended waits for what it cancels. Only a store that does not write takes
+	// so long.
+	streamLeave = 10 * time.Second
 )
 
 // DispatchStream sends many commands. A reader takes the caller's items in and never waits for a command; one goroutine
@@ -169,7 +172,12 @@ func (s *orders) leave(ctx context.Context) {
 	}
 	s.dispatcher.Abandon(left)
 	if idle != nil {
-		<-idle
+		patience := time.NewTimer(streamLeave)
+		defer patience.Stop()
+		select {
+		case <-idle:
+		case <-patience.C:
+		}
 	}
 }
 

@@ -310,7 +310,6 @@ func TestACallerThatDoesNotReadLosesItsStream(t *testing.T) {
 	t.Parallel()
 	s := apptest.Start(t, app.Config{})
 	d := pair(t, s, "laptop")
-	l, _ := dial(t, s, d, dialConnect, nil)
 	o := openStream(t, s)
 	bad := make([]*controlv1.DispatchStreamItem, 256)
 	for i := range bad {
@@ -324,6 +323,7 @@ func TestACallerThatDoesNotReadLosesItsStream(t *testing.T) {
 		err = o.stream.Send(&controlv1.DispatchStreamRequest{Items: bad})
 	}
 	// Others are served.
+	l, _ := dial(t, s, d, dialConnect, nil)
 	done := dispatch(t.Context(), t, s, closing(d.GetDeviceId()+"_tb1-1"))
 	c := next(t, l).GetCommand()
 	if err := l.send(outcome(closedOutcome(c.GetCommandId(), d.GetDeviceId()+"_tb1-1"))); err != nil {
