@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -248,6 +249,12 @@ func (b *book) row(t *testing.T) dispatch.Record {
 	return dispatch.Record{}
 }
 
+func (b *book) all() map[string]dispatch.Record {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(b.rows)
+}
+
 // wire has the links of devices.
 type wire struct {
 	mu     sync.Mutex
@@ -377,7 +384,9 @@ func newWorld(t *testing.T) *world {
 func (w *world) restart(cat *catalog.Catalogue) {
 	ids := 0
 	var mu sync.Mutex
+	w.book.mu.Lock()
 	prefix := fmt.Sprintf("id%d-", len(w.book.rows))
+	w.book.mu.Unlock()
 	w.Dispatcher = dispatch.New(dispatch.Config{
 		Catalogue: cat, Ledger: w.book, Reader: w.book, Devices: w, Links: w.wire, Browser: w,
 		NewID: func() string {
@@ -392,6 +401,8 @@ func (w *world) restart(cat *catalog.Catalogue) {
 
 // answer makes a device that acknowledges each command and answers it with what reply says; nil means silence.
 func (w *world) answer(reply func(c *devicev1.CommandRequest) *devicev1.Outcome) {
+	w.wire.mu.Lock()
+	defer w.wire.mu.Unlock()
 	w.wire.on = func(device string, frame *devicev1.ServerFrame) {
 		c := frame.GetCommand()
 		if c == nil {

@@ -32,7 +32,7 @@ const (
 // Accept writes commands, their saved tabs and their first events in one transaction. A command that lives for
 // seconds has to survive a kill of the process, not a power cut.
 func (s *Storage) Accept(ctx context.Context, commands []dispatch.Acceptance) error {
-	return s.write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) error {
+	err := s.write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) error {
 		for i := range commands {
 			if err := accept(ctx, q, &commands[i]); err != nil {
 				return err
@@ -40,6 +40,14 @@ func (s *Storage) Accept(ctx context.Context, commands []dispatch.Acceptance) er
 		}
 		return nil
 	})
+	switch {
+	case errors.Is(err, store.ErrOverloaded):
+		return fault.Wrap(fault.Busy, err, "the server has too much to write: nothing was sent").Retry()
+	case errors.Is(err, store.ErrClosed):
+		return fault.Wrap(fault.Unavailable, err, "the server stops: nothing was sent").Retry()
+	default:
+		return err
+	}
 }
 
 // accept may run twice: it sets what it hands out.
