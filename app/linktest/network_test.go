@@ -29,6 +29,7 @@ type setup struct {
 	status   chan throwbar.Status
 	handler  *counter
 	client   *throwbar.Client
+	journal  *hooked // of R11
 }
 
 // counter opens tabs by counting them. A hook runs before each.
