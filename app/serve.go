@@ -120,6 +120,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, ready func())
 	streams, endStreams := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer endStreams(nil)
 	web := httpServer(s.Handler(), streams, s.cfg.Log)
+	web.HTTP2.SendPingTimeout, web.HTTP2.PingTimeout = s.cfg.PingAfter, s.cfg.PingTimeout
 	web.ConnState = s.countConnections
 	served := make(chan error, 1)
 	runCtx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -167,7 +168,7 @@ func ignoreTimeout(err error) error {
 	return err
 }
 
-// httpServer has the settings that held streams need: pings find a peer that is gone, windows keep one stream that is
+// httpServer has the settings that held streams need: pings, which Serve adds, find a peer that is gone, windows keep one stream that is
 // not read from holding up the others, and no timeout ends a stream that is alive.
 func httpServer(handler http.Handler, streams context.Context, log *slog.Logger) *http.Server {
 	var protocols http.Protocols
@@ -183,8 +184,6 @@ func httpServer(handler http.Handler, streams context.Context, log *slog.Logger)
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams:          maxStreams,
-			SendPingTimeout:               15 * time.Second,
-			PingTimeout:                   10 * time.Second,
 			WriteByteTimeout:              30 * time.Second,
 			MaxReceiveBufferPerStream:     256 << 10,
 			MaxReceiveBufferPerConnection: 4<<20 - 1,

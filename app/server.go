@@ -48,10 +48,13 @@ type Config struct {
 	Admit     int // links that may be opened a second; the package's own if zero
 	// SendWithin is how long a peer may go without reading what it is sent; the edge's own if zero.
 	SendWithin time.Duration
-	Random     io.Reader        // randomness; the system's if nil
-	Now        func() time.Time // wall clock; the system's if nil
-	Log        *slog.Logger     // discards if nil
-	Parts      Parts            // for tests
+	// PingAfter is how long a connection is silent before it is asked for a sign of life, and PingTimeout how long the
+	// answer may take; 15 and 10 seconds if zero.
+	PingAfter, PingTimeout time.Duration
+	Random                 io.Reader        // randomness; the system's if nil
+	Now                    func() time.Time // wall clock; the system's if nil
+	Log                    *slog.Logger     // discards if nil
+	Parts                  Parts            // for tests
 }
 
 // Parts puts something between the parts that a server is composed of, for tests that watch them or break one: each
@@ -77,6 +80,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Random == nil {
 		c.Random = rand.Reader
+	}
+	if c.PingAfter == 0 {
+		c.PingAfter = 15 * time.Second
+	}
+	if c.PingTimeout == 0 {
+		c.PingTimeout = 10 * time.Second
 	}
 	if c.Now == nil {
 		c.Now = time.Now
