@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
 	"throwbar.dev/throwbar/server/browser"
@@ -133,7 +135,7 @@ var bigWorld = sync.OnceValue(func() *world {
 	pages := newWeb(1)
 	before := heap()
 	var err error
-	if w.state, err = browser.New(context.Background(), &shelf{}, time.Now, slog.New(slog.DiscardHandler)); err != nil {
+	if w.state, err = browser.New(context.Background(), nowhere{}, time.Now, slog.New(slog.DiscardHandler)); err != nil {
 		panic(err)
 	}
 	chars := 0
@@ -141,6 +143,9 @@ var bigWorld = sync.OnceValue(func() *world {
 		id := fmt.Sprintf("d%06d", d)
 		w.devices = append(w.devices, id)
 		snapshot := &devicev1.Snapshot{Sequence: 1, Last: true}
+		for n := range tabsPerDevice / 50 {
+			snapshot.Windows = append(snapshot.Windows, &commandv1.Window{WindowId: fmt.Sprintf("%s_wb-%d", id, n), Kind: "normal"})
+		}
 		for n := range tabsPerDevice {
 			tab := pages.tab(id, n)
 			snapshot.Tabs = append(snapshot.Tabs, tab)
@@ -166,6 +171,13 @@ var bigWorld = sync.OnceValue(func() *world {
 	}
 })
 
+// nowhere is a store that keeps nothing.
+type nowhere struct{}
+
+func (nowhere) Copies(context.Context, string) ([]browser.Copy, error) { return nil, nil }
+func (nowhere) Keep(context.Context, []browser.Copy) error             { return nil }
+func (nowhere) Drop(context.Context, []string) error                   { return nil }
+
 func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -174,7 +186,7 @@ func heap() int64 {
 }
 
 var queries = []struct{ name, query string }{
-	{"rare", "zexywement"},
+	{"rare", "vetiontame"},
 	{"none", "nowhereatall"},
 	{"youtube", "youtube"},
 	{"com", "com"},
@@ -250,7 +262,7 @@ func BenchmarkSearchWhileChanging(b *testing.B) {
 	w := bigWorld()
 	stop, done := make(chan struct{}), make(chan []time.Duration)
 	go func() { done <- deltas(w, stop) }()
-	for _, q := range []string{"zexywement", "youtube", "com", "o", "in", "youtube.com/watch?v="} {
+	for _, q := range []string{"vetiontame", "youtube", "com", "o", "in", "youtube.com/watch?v="} {
 		b.Run(q, func(b *testing.B) {
 			timed(b, func() { w.state.Search(w.devices, q, browser.Page{Limit: 100}) })
 		})
@@ -315,6 +327,45 @@ func BenchmarkMemory(b *testing.B) {
 	b.ReportMetric(w.text, "text-B/tab")
 	b.ReportMetric(float64(w.took.Microseconds())/float64(len(w.haystack)), "us/tab-taken-in")
 	b.ReportMetric(float64(len(w.haystack)), "tabs")
+}
+
+// BenchmarkRestore is the start of a server that has copies of 1,000 devices with 100,000 tabs.
+func BenchmarkRestore(b *testing.B) {
+	store := &shelf{copies: map[string]browser.Copy{}}
+	pages := newWeb(4)
+	for n := range 1000 {
+		id := fmt.Sprintf("d%06d", n)
+		snapshot := &devicev1.Snapshot{Last: true}
+		for n := range tabsPerDevice {
+			snapshot.Tabs = append(snapshot.Tabs, pages.tab(id, n))
+		}
+		body, err := proto.Marshal(snapshot)
+		if err != nil {
+			b.Fatal(err)
+		}
+		store.copies[id] = browser.Copy{Device: id, AsOf: time.Now(), Body: body}
+	}
+	for b.Loop() {
+		if _, err := browser.New(b.Context(), store, time.Now, slog.New(slog.DiscardHandler)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*1000*tabsPerDevice), "us/tab")
+}
+
+// BenchmarkFlush stores the copies of all devices, into a store that takes no time.
+func BenchmarkFlush(b *testing.B) {
+	w := bigWorld()
+	for b.Loop() {
+		b.StopTimer()
+		for _, id := range w.devices {
+			w.state.Touch(id)
+		}
+		b.StartTimer()
+		if err := w.state.Flush(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 // BenchmarkDelta takes in one changed tab of a device of 2,000.

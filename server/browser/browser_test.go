@@ -27,12 +27,13 @@ type shelf struct {
 func (s *shelf) Copies(_ context.Context, after string) ([]browser.Copy, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var out []browser.Copy
 	for _, device := range slices.Sorted(maps.Keys(s.copies)) {
-		if device > after {
-			return []browser.Copy{s.copies[device]}, nil
+		if device > after && len(out) < 64 {
+			out = append(out, s.copies[device])
 		}
 	}
-	return nil, nil
+	return out, nil
 }
 
 func (s *shelf) Drop(_ context.Context, devices []string) error {

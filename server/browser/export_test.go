@@ -27,3 +27,6 @@ func (s *State) Used() int {
 	}
 	return n + len(s.domains.ids)
 }
+
+// Touch makes a device's state one that has to be stored.
+func (s *State) Touch(device string) { s.devices[device].changed++ }

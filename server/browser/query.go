@@ -33,6 +33,22 @@ func (s *State) Freshness(device string) Freshness {
 	return Freshness{AsOf: ds.asOf}
 }
 
+// Stale are the first of the devices, at most so many, whose rows are not live.
+func (s *State) Stale(devices []string, most int) []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var out []string
+	for _, device := range devices {
+		if len(out) == most {
+			break
+		}
+		if ds := s.devices[device]; ds == nil || !ds.live {
+			out = append(out, device)
+		}
+	}
+	return out
+}
+
 // CountTabs is the number of a device's open tabs.
 func (s *State) CountTabs(device string) int {
 	s.mu.RLock()

@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"time"
 
@@ -78,15 +79,34 @@ func New(ctx context.Context, store Store, now func() time.Time, log *slog.Logge
 		if len(copies) == 0 {
 			return s, nil
 		}
-		for _, c := range copies {
-			after = c.Device
-			if err := s.restore(c); err != nil {
-				log.ErrorContext(ctx, "the stored browser state of a device is damaged and dropped",
-					slog.String("device", c.Device), slog.Any("error", err))
-				s.dropped = append(s.dropped, c.Device)
-			}
-		}
+		s.restoreAll(ctx, copies)
+		after = copies[len(copies)-1].Device
 	}
+}
+
+// restoreAll takes in copies side by side: a server that knows a million tabs has some seconds of work before it can
+// answer.
+func (s *State) restoreAll(ctx context.Context, copies []Copy) {
+	next := make(chan Copy)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for c := range next {
+				if err := s.restore(c); err != nil {
+					s.log.ErrorContext(ctx, "the stored browser state of a device is damaged and dropped",
+						slog.String("device", c.Device), slog.Any("error", err))
+					s.mu.Lock()
+					s.dropped = append(s.dropped, c.Device)
+					s.mu.Unlock()
+				}
+			}
+		})
+	}
+	for _, c := range copies {
+		next <- c
+	}
+	close(next)
+	workers.Wait()
 }
 
 func (s *State) restore(c Copy) error {
@@ -101,11 +121,10 @@ func (s *State) restore(c Copy) error {
 	}
 	ds := newDeviceState(c.Device)
 	ds.boot, ds.sequence = boot, snapshot.GetSequence()
-	if err := s.apply(ds, change{content: all, whole: true}, func() { ds.asOf = c.AsOf }); err != nil {
-		return err
-	}
-	s.devices[c.Device] = ds
-	return nil
+	return s.apply(ds, change{content: all, whole: true}, func() {
+		ds.asOf = c.AsOf
+		s.devices[c.Device] = ds
+	})
 }
 
 func (s *State) device(id string) *deviceState {

@@ -65,6 +65,7 @@ type Directory struct {
 
 	mu      sync.RWMutex       // the store's Seen is called under it, and only queues
 	devices map[string]*Device // guarded by mu
+	names   map[string][]Named // by workspace, guarded by mu; emptied by a change
 }
 
 // NewDirectory reads the stored devices.
@@ -73,7 +74,7 @@ func NewDirectory(ctx context.Context, store Store, now func() time.Time, log *s
 	if err != nil {
 		return nil, fmt.Errorf("read devices: %w", err)
 	}
-	d := &Directory{store: store, now: now, log: log, devices: map[string]*Device{}}
+	d := &Directory{store: store, now: now, log: log, devices: map[string]*Device{}, names: map[string][]Named{}}
 	for i := range stored {
 		d.devices[stored[i].ID] = &stored[i]
 	}
@@ -119,6 +120,7 @@ func (d *Directory) Add(dev Device) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.devices[dev.ID] = &dev
+	clear(d.names)
 }
 
 // Room is a fault if no further device can be paired.
@@ -233,6 +235,7 @@ func (d *Directory) Rename(ctx context.Context, workspace, id, name string) (Dev
 	defer d.mu.Unlock()
 	if cur := d.devices[id]; cur != nil {
 		cur.Name = name
+		clear(d.names)
 		return *cur, nil
 	}
 	return dev, nil
@@ -250,6 +253,7 @@ func (d *Directory) Revoke(ctx context.Context, workspace, id string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.devices, id)
+	clear(d.names)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	"throwbar.dev/throwbar/gen/go/throwbar/control/v1/controlv1connect"
+	"throwbar.dev/throwbar/ident"
 	"throwbar.dev/throwbar/server/auth"
 	"throwbar.dev/throwbar/server/browser"
 	"throwbar.dev/throwbar/server/device"
@@ -28,11 +29,14 @@ var _ controlv1connect.BrowserServiceHandler = (*browserHandler)(nil)
 
 type browserHandler struct{ cfg Config }
 
+// maxStates is how many devices an answer says the freshness of, beside those that its rows are on.
+const maxStates = 100
+
 // scope is what a query covers: the devices of the caller, or the one that it names.
 type scope struct {
-	ids    []string
-	states []*controlv1.DeviceState
-	page   browser.Page
+	devices []device.Named
+	ids     []string // of devices
+	page    browser.Page
 }
 
 func (h *browserHandler) scope(ctx context.Context, only string, pageSize uint32, token string) (scope, error) {
@@ -40,28 +44,61 @@ func (h *browserHandler) scope(ctx context.Context, only string, pageSize uint32
 	if err != nil {
 		return scope{}, err
 	}
-	var devices []device.Device
-	if only == "" {
-		devices = h.cfg.Directory.List(caller.Workspace)
-	} else {
-		d, err := h.cfg.Directory.Get(caller.Workspace, only)
-		if err != nil {
-			return scope{}, err
-		}
-		devices = []device.Device{d}
-	}
 	from, err := offset(token)
 	if err != nil {
 		return scope{}, err
 	}
 	s := scope{page: browser.Page{Offset: from, Limit: size(pageSize)}}
-	for _, d := range devices {
-		s.ids = append(s.ids, d.ID)
-		s.states = append(s.states, &controlv1.DeviceState{
-			DeviceId: d.ID, Name: d.Name, Freshness: freshnessProto(h.cfg.Browser.Freshness(d.ID)),
-		})
+	if only == "" {
+		s.devices = h.cfg.Directory.Names(caller.Workspace)
+	} else {
+		d, err := h.cfg.Directory.Get(caller.Workspace, only)
+		if err != nil {
+			return scope{}, err
+		}
+		s.devices = []device.Named{{ID: d.ID, Name: d.Name}}
+	}
+	s.ids = make([]string, len(s.devices))
+	for i, d := range s.devices {
+		s.ids[i] = d.ID
 	}
 	return s, nil
+}
+
+// states say how fresh the devices of an answer are: all that it covers, or, where those are very many, the ones that
+// its rows are on, given by the ids of the rows, and further ones that are not live.
+func (h *browserHandler) states(s scope, rows func(yield func(id string) bool)) []*controlv1.DeviceState {
+	named := map[string]bool{}
+	if len(s.ids) > maxStates {
+		for row := range rows {
+			if id, err := ident.Parse(row); err == nil {
+				named[id.Device] = true
+			}
+		}
+		for _, id := range h.cfg.Browser.Stale(s.ids, maxStates-min(maxStates, len(named))) {
+			named[id] = true
+		}
+	}
+	var out []*controlv1.DeviceState
+	for _, d := range s.devices {
+		if len(s.ids) <= maxStates || named[d.ID] {
+			out = append(out, &controlv1.DeviceState{
+				DeviceId: d.ID, Name: d.Name, Freshness: freshnessProto(h.cfg.Browser.Freshness(d.ID)),
+			})
+		}
+	}
+	return out
+}
+
+// idsOf are the ids of rows.
+func idsOf[R any](rows []R, id func(R) string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for _, r := range rows {
+			if !yield(id(r)) {
+				return
+			}
+		}
+	}
 }
 
 func (s scope) next(n, total int) string { return nextOffset(s.page.Offset, n, total) }
@@ -76,7 +113,7 @@ func (h *browserHandler) SearchTabs(
 	}
 	tabs, total := h.cfg.Browser.Search(s.ids, req.GetQuery(), s.page)
 	return &controlv1.SearchTabsResponse{
-		Tabs: tabs, Devices: s.states, Total: uint32(total), NextPageToken: s.next(len(tabs), total),
+		Tabs: tabs, Devices: h.states(s, idsOf(tabs, (*commandv1.Tab).GetTabId)), Total: uint32(total), NextPageToken: s.next(len(tabs), total),
 	}, nil
 }
 
@@ -88,7 +125,7 @@ func (h *browserHandler) ListTabs(ctx context.Context, req *controlv1.ListTabsRe
 	}
 	tabs, total := h.cfg.Browser.Tabs(s.ids, req.GetWindowId(), s.page)
 	return &controlv1.ListTabsResponse{
-		Tabs: tabs, Devices: s.states, Total: uint32(total), NextPageToken: s.next(len(tabs), total),
+		Tabs: tabs, Devices: h.states(s, idsOf(tabs, (*commandv1.Tab).GetTabId)), Total: uint32(total), NextPageToken: s.next(len(tabs), total),
 	}, nil
 }
 
@@ -102,7 +139,7 @@ func (h *browserHandler) ListWindows(
 	}
 	windows, total := h.cfg.Browser.Windows(s.ids, s.page)
 	return &controlv1.ListWindowsResponse{
-		Windows: windows, Devices: s.states, NextPageToken: s.next(len(windows), total),
+		Windows: windows, Devices: h.states(s, idsOf(windows, (*commandv1.Window).GetWindowId)), NextPageToken: s.next(len(windows), total),
 	}, nil
 }
 
@@ -116,7 +153,7 @@ func (h *browserHandler) ListTabGroups(
 	}
 	groups, total := h.cfg.Browser.Groups(s.ids, s.page)
 	return &controlv1.ListTabGroupsResponse{
-		Groups: groups, Devices: s.states, NextPageToken: s.next(len(groups), total),
+		Groups: groups, Devices: h.states(s, idsOf(groups, (*commandv1.TabGroup).GetGroupId)), NextPageToken: s.next(len(groups), total),
 	}, nil
 }
 
@@ -129,7 +166,8 @@ func (h *browserHandler) CountByDomain(
 		return nil, err
 	}
 	counts, total := h.cfg.Browser.Domains(s.ids, s.page)
-	res := &controlv1.CountByDomainResponse{Devices: s.states, NextPageToken: s.next(len(counts), total)}
+	none := func(func(string) bool) {} // a count is of no device
+	res := &controlv1.CountByDomainResponse{Devices: h.states(s, none), NextPageToken: s.next(len(counts), total)}
 	for _, c := range counts {
 		res.Domains = append(res.Domains, &controlv1.DomainCount{Domain: c.Domain, TabCount: uint32(c.Tabs)})
 	}
