@@ -132,9 +132,10 @@ func said(b *testing.B, out *bufio.Reader) string {
 	return strings.TrimSpace(line)
 }
 
-func (p *peer) round(b *testing.B, window, n int) round {
+// round has the peer send n commands: how is "window" or "calls".
+func (p *peer) round(b *testing.B, how string, width, n int) round {
 	b.Helper()
-	_, err := fmt.Fprintln(p.in, window, n)
+	_, err := fmt.Fprintln(p.in, how, width, n)
 	check(b, err)
 	var r round
 	check(b, json.Unmarshal([]byte(said(b, p.out)), &r))

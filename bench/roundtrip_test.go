@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,13 +116,20 @@ func (s *sample) perSecond() float64 { return float64(len(s.each)) / s.wall.Seco
 // measure makes one round of calls.
 func measure(b *testing.B, client controlv1connect.CommandServiceClient, device string, concurrency int) sample {
 	b.Helper()
+	return spread(b, client, device, concurrency, concurrency*perRound)
+}
+
+// spread shares n calls between callers.
+func spread(b *testing.B, client controlv1connect.CommandServiceClient, device string, concurrency, n int) sample {
+	b.Helper()
 	var mu sync.Mutex
 	var out sample
+	var next atomic.Int64
 	var callers sync.WaitGroup
 	start := time.Now()
 	for range concurrency {
 		callers.Go(func() {
-			for range perRound {
+			for next.Add(1) <= int64(n) {
 				began := time.Now()
 				res, err := client.Dispatch(b.Context(), request(device))
 				took := time.Since(began)
@@ -137,5 +145,8 @@ func measure(b *testing.B, client controlv1connect.CommandServiceClient, device 
 	}
 	callers.Wait()
 	out.wall = time.Since(start)
+	if b.Failed() {
+		b.FailNow()
+	}
 	return out
 }

@@ -26,6 +26,9 @@ const (
 	stormBar   = time.Second
 )
 
+// idleVariable is how long the long version holds idle devices.
+const idleVariable = "THROWBAR_SOAK_IDLE"
+
 // herd is many devices of one server.
 type herd struct {
 	t       *testing.T
@@ -54,6 +57,7 @@ func TestFleet(t *testing.T) {
 	bare := h.holdBare()
 	h.connect()
 	h.weigh(bare)
+	h.idle()
 	h.dispatchAll()
 	h.steady("with nothing but commands", nil)
 	h.storm("a restart", func() { check(t, h.server.Stop()) })
@@ -217,6 +221,27 @@ func (h *herd) weigh(bare int64) {
 		float64(heap.Goroutines)/float64(h.size))
 	h.figures.Note("heap in use and stacks, after a collection", "%d and %d MiB", heap.InUse>>20, heap.Stacks>>20)
 	h.figures.Note("memory to that of bare streams", "%.2f", float64(held)/float64(max(bare, 1)))
+}
+
+// idle holds all devices for a long time, if asked to: no link ends, and nothing grows.
+func (h *herd) idle() {
+	h.t.Helper()
+	length, err := time.ParseDuration(os.Getenv(idleVariable))
+	if err != nil || length == 0 {
+		return
+	}
+	before, _ := h.server.Memory()
+	wait(h.t, length)
+	_, err = soaktest.AskHeap(h.t.Context(), h.server)
+	check(h.t, err)
+	after, _ := h.server.Memory()
+	lost := 0
+	for _, n := range h.standing(h.fleets).Lost {
+		lost += n
+	}
+	h.figures.Judge(lost == 0, "idle for "+length.String()+": links that ended", "none", "%d", lost)
+	h.figures.Judge(after-before < (after+before)/40, "idle for "+length.String()+": memory before, after", "grows < 5 %",
+		"%d, %d MiB", before>>10, after>>10)
 }
 
 // dispatchAll sends commands to devices while nothing else happens.
