@@ -110,6 +110,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, ready func())
 	streams, endStreams := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer endStreams(nil)
 	web := httpServer(s.Handler(), streams, s.cfg.Log)
+	web.ConnState = s.countConnections
 	served := make(chan error, 1)
 	runCtx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
@@ -136,6 +137,16 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, ready func())
 	err = errors.Join(err, ignoreTimeout(web.Shutdown(shutCtx)), web.Close())
 	stop(errStopped)
 	return errors.Join(err, <-ended)
+}
+
+func (s *Server) countConnections(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.metrics.Connection(true)
+	case http.StateClosed, http.StateHijacked:
+		s.metrics.Connection(false)
+	default:
+	}
 }
 
 // ignoreTimeout is for callers that hold on longer than the server waits: they are cut off, which is no fault.

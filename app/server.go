@@ -26,7 +26,9 @@ import (
 	"throwbar.dev/throwbar/server/browser"
 	"throwbar.dev/throwbar/server/device"
 	"throwbar.dev/throwbar/server/dispatch"
+	"throwbar.dev/throwbar/server/event"
 	"throwbar.dev/throwbar/server/link"
+	"throwbar.dev/throwbar/server/metrics"
 	"throwbar.dev/throwbar/server/rpc"
 	"throwbar.dev/throwbar/server/storage"
 	"throwbar.dev/throwbar/store"
@@ -43,9 +45,30 @@ type Config struct {
 	Model     ModelConfig
 	Heartbeat time.Duration // of links; the package's own if zero
 	Lease     time.Duration
-	Random    io.Reader        // randomness; the system's if nil
-	Now       func() time.Time // wall clock; the system's if nil
-	Log       *slog.Logger     // discards if nil
+	Admit     int // links that may be opened a second; the package's own if zero
+	// SendWithin is how long a peer may go without reading what it is sent; the edge's own if zero.
+	SendWithin time.Duration
+	Random     io.Reader        // randomness; the system's if nil
+	Now        func() time.Time // wall clock; the system's if nil
+	Log        *slog.Logger     // discards if nil
+	Parts      Parts            // for tests
+}
+
+// Parts puts something between the parts that a server is composed of, for tests that watch them or break one: each
+// function gets a part and returns what takes its place. Those that are nil change nothing.
+type Parts struct {
+	Ledger    func(dispatch.Ledger) dispatch.Ledger
+	Links     func(dispatch.Links) dispatch.Links
+	Directory func(link.Directory) link.Directory
+	Events    func(event.Journal) event.Journal
+}
+
+// between is the part that takes another's place.
+func between[P any](part P, put func(P) P) P {
+	if put == nil {
+		return part
+	}
+	return put(part)
 }
 
 func (c Config) withDefaults() Config {
@@ -77,6 +100,7 @@ type Server struct {
 	dispatcher *dispatch.Dispatcher
 	edge       *rpc.Server
 	agent      *agent.Agent
+	metrics    *metrics.Metrics
 }
 
 // NewServer opens the store and puts the server together. Nothing runs until Run.
@@ -101,7 +125,10 @@ func (s *Server) newID() string { return uuid.Must(uuid.NewRandomFromReader(s.cf
 
 func (s *Server) compose(ctx context.Context) error {
 	var err error
-	s.storage = storage.New(s.store, s.cfg.Log)
+	s.metrics = metrics.New()
+	s.storage = storage.New(s.store, s.cfg.Log, s.cfg.Parts.Events)
+	s.storage.Measure(s.metrics)
+	s.storage.Feed().Measure(s.metrics)
 	if s.directory, err = device.NewDirectory(ctx, s.storage, s.cfg.Now, s.cfg.Log); err != nil {
 		return err
 	}
@@ -112,13 +139,15 @@ func (s *Server) compose(ctx context.Context) error {
 		return err
 	}
 	s.hub = link.New(link.Config{
-		State: s.state, Directory: s.directory, NewID: s.newID, Log: s.cfg.Log,
-		Heartbeat: s.cfg.Heartbeat, Lease: s.cfg.Lease,
+		State: s.state, Directory: between[link.Directory](s.directory, s.cfg.Parts.Directory), NewID: s.newID, Log: s.cfg.Log, Meter: s.metrics,
+		Heartbeat: s.cfg.Heartbeat, Lease: s.cfg.Lease, AdmitPerSecond: s.cfg.Admit,
 	})
 	s.dispatcher = dispatch.New(dispatch.Config{
-		Catalogue: s.catalogue, Ledger: s.storage, Reader: s.storage, Devices: s.directory, Links: s.hub, Browser: s.state,
-		NewID: s.newID, Now: s.cfg.Now, Log: s.cfg.Log,
+		Catalogue: s.catalogue, Ledger: between[dispatch.Ledger](s.storage, s.cfg.Parts.Ledger), Reader: s.storage,
+		Devices: s.directory, Links: between[dispatch.Links](s.hub, s.cfg.Parts.Links), Browser: s.state,
+		NewID: s.newID, Now: s.cfg.Now, Log: s.cfg.Log, Meter: s.metrics,
 	})
+	s.metrics.Watch(s.hub.Load, s.store.Waiting)
 	s.hub.Bind(s.dispatcher)
 	pairing := device.NewPairing(s.cfg.Random, s.cfg.Now)
 	s.edge = rpc.New(rpc.Config{
@@ -128,7 +157,7 @@ func (s *Server) compose(ctx context.Context) error {
 			Random: s.cfg.Random, Now: s.cfg.Now,
 		},
 		Tokens: s.tokens, Browser: s.state, Saved: s.storage, Events: s.storage.Feed(), Version: Version(),
-		Listener: s.cfg.Listener, Log: s.cfg.Log,
+		Listener: s.cfg.Listener, Log: s.cfg.Log, Metrics: s.metrics, Meter: s.metrics, SendWithin: s.cfg.SendWithin,
 	})
 	return s.composeAgent()
 }
@@ -148,6 +177,9 @@ func (s *Server) Run(ctx context.Context, ready func() error) error {
 }
 
 func (s *Server) runParts(ctx context.Context, ready func() error) error {
+	if err := s.directory.Begin(ctx); err != nil {
+		return err
+	}
 	if err := s.dispatcher.Recover(ctx); err != nil {
 		return err
 	}
@@ -158,6 +190,7 @@ func (s *Server) runParts(ctx context.Context, ready func() error) error {
 	parts, partCtx := errgroup.WithContext(ctx)
 	parts.Go(func() error { return s.dispatcher.Run(partCtx) })
 	parts.Go(func() error { return s.state.Run(partCtx) })
+	parts.Go(func() error { return s.directory.Run(partCtx, s.hub.Lease) })
 	parts.Go(func() error { return s.agent.Run(partCtx) })
 	if ready != nil {
 		if err := ready(); err != nil {

@@ -44,7 +44,9 @@ func startKettle(t *testing.T, s *apptest.Server) *kettle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	send := func(f *devicev1.DeviceFrame) { _ = stream.Send(&devicev1.ConnectRequest{Frames: []*devicev1.DeviceFrame{f}}) }
+	send := func(f *devicev1.DeviceFrame) {
+		_ = stream.Send(&devicev1.ConnectRequest{Frames: []*devicev1.DeviceFrame{f}})
+	}
 	send(&devicev1.DeviceFrame{Kind: &devicev1.DeviceFrame_Hello{Hello: &devicev1.Hello{
 		DeviceId: d.GetDeviceId(), Actions: []string{"brewDrink"},
 	}}})

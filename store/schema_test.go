@@ -84,6 +84,7 @@ func refused() map[string][]row {
 			{"state": "cancelled"},
 			{"state": "interrupted"},
 		},
+		"srv_device_online":   {{"online": 2}, {"online": -1}},
 		"srv_event_seq":       {{"seq": 0}, {"seq": -1}},
 		"srv_event_workspace": {{"workspace": ""}},
 		"srv_event_time":      {{"time": 0}},
@@ -246,11 +247,12 @@ func constraints(tb testing.TB) []string {
 	for _, path := range paths {
 		text, err := fs.ReadFile(migrations, path)
 		check(tb, err)
-		for _, match := range pattern.FindAllSubmatch(text, -1) {
+		named := pattern.FindAllSubmatch(text, -1)
+		for _, match := range named {
 			names = append(names, string(match[1]))
 		}
-		if all := strings.Count(string(text), " check ("); all != len(names) {
-			tb.Errorf("%s has %d checks, of which %d are named", path, all, len(names))
+		if all := strings.Count(string(text), " check ("); all != len(named) {
+			tb.Errorf("%s has %d checks, of which %d are named", path, all, len(named))
 		}
 	}
 	return names

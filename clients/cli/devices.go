@@ -23,6 +23,7 @@ import (
 const (
 	pageSize     = 1000
 	completeWait = 2 * time.Second
+	skewShown    = 5 * time.Second // less is the network's
 
 	// allDevices stands for every device. One that is called so is reached by its id.
 	allDevices = "all"
@@ -166,6 +167,10 @@ func (p *program) devicesTable(devices []*controlv1.Device) {
 		Header: []string{"name", "id", "kind", "state", "tabs", "last seen", "agent", "platform"},
 		Shrink: []int{0, 6},
 	}
+	wrong := slices.ContainsFunc(devices, func(d *controlv1.Device) bool { return clock(d) != "" })
+	if wrong { // a clock that is right needs no column
+		t.Header = append(t.Header, "clock")
+	}
 	for _, d := range devices {
 		state := term.Cell{Text: "offline", Style: term.Dim}
 		seen := term.When(d.GetLastSeen().AsTime(), p.Now())
@@ -179,14 +184,31 @@ func (p *program) devicesTable(devices []*controlv1.Device) {
 		if d.GetKind() == devicev1.Kind_KIND_BROWSER {
 			tabs = fmt.Sprint(d.GetTabCount())
 		}
-		t.Rows = append(t.Rows, []term.Cell{
+		row := []term.Cell{
 			{Text: d.GetName(), Style: term.Bold},
 			term.Text(d.GetDeviceId()),
 			term.Text(args.ShortOf(d.GetKind().Descriptor(), d.GetKind().Number())),
 			state, term.Text(tabs), term.Text(seen), term.Text(d.GetAgent()), term.Text(d.GetPlatform()),
-		})
+		}
+		if wrong {
+			row = append(row, term.Text(clock(d)))
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	p.out.Table(t)
+}
+
+// clock says how far a device's clock is off, if that is far.
+func clock(d *controlv1.Device) string {
+	skew := d.GetClockSkew().AsDuration()
+	switch {
+	case skew > skewShown:
+		return skew.Round(time.Second).String() + " ahead"
+	case skew < -skewShown:
+		return (-skew).Round(time.Second).String() + " behind"
+	default:
+		return ""
+	}
 }
 
 // resolve finds the ids of devices that are named by id or by name.

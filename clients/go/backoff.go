@@ -20,15 +20,18 @@ type backoff struct {
 	tries  int
 }
 
-// next is the wait before the next try. At least is what the server asked for.
+// next is the wait before the next try. At least is what the server asked for; it spreads its devices itself, so that
+// such a wait is no sign to come more seldom.
 func (b *backoff) next(atLeast time.Duration) time.Duration {
+	if atLeast > 0 {
+		return atLeast + backoffLeast + time.Duration(b.jitter()*float64(backoffFirst-backoffLeast))
+	}
 	window := backoffMost
 	if b.tries < 3 { // 4, 8, 16 seconds, then 30
 		window = backoffFirst << b.tries
 	}
 	b.tries++
-	wait := backoffLeast + time.Duration(b.jitter()*float64(window-backoffLeast))
-	return max(atLeast, 0) + wait
+	return backoffLeast + time.Duration(b.jitter()*float64(window-backoffLeast))
 }
 
 // reset makes the next try a first one.

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"throwbar.dev/throwbar/catalog"
 	"throwbar.dev/throwbar/gen"
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
@@ -187,5 +189,6 @@ func (d *Device) hello() *devicev1.Hello {
 		BootTag:         d.cfg.BootTag,
 		CatalogueDigest: d.cfg.Catalogue.Digest(),
 		Actions:         d.cfg.Actions,
+		Time:            timestamppb.Now(), // for showing how far the clock is off
 	}
 }

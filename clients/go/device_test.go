@@ -36,6 +36,10 @@ func TestCommandIsAcknowledgedThenRunThenAnswered(t *testing.T) {
 			DeviceId: "d", Version: "1", Agent: "test 1", Platform: "linux", BootTag: "b0",
 			Actions: []string{"openTab"}, CatalogueDigest: catalogue().Digest(),
 		}
+		if got := time.Since(l.hello.GetTime().AsTime()); got != 0 { // virtual time
+			t.Errorf("the hello's clock is %v off", got)
+		}
+		want.Time = l.hello.GetTime()
 		if !proto.Equal(l.hello, want) {
 			t.Errorf("hello %v, want %v", l.hello, want)
 		}

@@ -261,6 +261,8 @@ func ended(e *devicev1.LinkEnd) linkEnd {
 		end.err = errors.New("the server stops or starts anew")
 	case devicev1.EndReason_END_REASON_VIOLATION:
 		end.err = errors.New("the server says that this device broke the protocol or did not keep up")
+	case devicev1.EndReason_END_REASON_BUSY:
+		end.err = errors.New("too many devices connect at once")
 	default:
 		end.err = errServerEnd
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -23,14 +24,24 @@ type shelf struct {
 	copies map[string]browser.Copy
 }
 
-func (s *shelf) Copies(context.Context) ([]browser.Copy, error) {
+func (s *shelf) Copies(_ context.Context, after string) ([]browser.Copy, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []browser.Copy
-	for _, c := range s.copies {
-		out = append(out, c)
+	for _, device := range slices.Sorted(maps.Keys(s.copies)) {
+		if device > after {
+			return []browser.Copy{s.copies[device]}, nil
+		}
 	}
-	return out, nil
+	return nil, nil
+}
+
+func (s *shelf) Drop(_ context.Context, devices []string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, device := range devices {
+		delete(s.copies, device)
+	}
+	return nil
 }
 
 func (s *shelf) Keep(_ context.Context, copies []browser.Copy) error {

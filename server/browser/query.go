@@ -1,47 +1,17 @@
 package browser
 
 import (
-	"cmp"
-	"net/url"
+	"maps"
+	"math/bits"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
-	"golang.org/x/net/publicsuffix"
 	"google.golang.org/protobuf/proto"
 
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	"throwbar.dev/throwbar/ident"
+	"throwbar.dev/throwbar/server/browser/search"
 )
-
-// row is a tab with what queries need again and again.
-type row struct {
-	tab      *commandv1.Tab
-	haystack string // title and address, lower-cased
-}
-
-// rows are the tabs by window and position. The State's mu is held for writing, or sorted is set.
-func (ds *deviceState) rows() []*row {
-	if ds.sorted != nil {
-		return ds.sorted
-	}
-	rows := make([]*row, 0, len(ds.tabs))
-	for _, t := range ds.tabs {
-		rows = append(rows, &row{tab: t, haystack: strings.ToLower(t.GetTitle() + "\n" + t.GetUrl())})
-	}
-	slices.SortFunc(rows, func(a, b *row) int {
-		if c := cmp.Compare(a.tab.GetWindowId(), b.tab.GetWindowId()); c != 0 {
-			return c
-		}
-		if c := cmp.Compare(a.tab.GetIndex(), b.tab.GetIndex()); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.tab.GetTabId(), b.tab.GetTabId())
-	})
-	ds.sorted = rows
-	return rows
-}
 
 // Freshness says how old a device's rows are.
 type Freshness struct {
@@ -68,134 +38,170 @@ func (s *State) CountTabs(device string) int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if ds := s.devices[device]; ds != nil {
-		return len(ds.tabs)
+		return len(ds.order)
 	}
 	return 0
-}
-
-// each calls visit for the tabs of the devices, in their order, with the state locked.
-func (s *State) each(devices []string, visit func(device string, r *row)) {
-	s.mu.Lock() // for writing: rows may have to be sorted
-	defer s.mu.Unlock()
-	for _, device := range devices {
-		if ds := s.devices[device]; ds != nil {
-			for _, r := range ds.rows() {
-				visit(device, r)
-			}
-		}
-	}
 }
 
 // Page is a part of a list.
 type Page struct{ Offset, Limit int }
 
-func (p Page) has(n int) bool { return n >= p.Offset && n < p.Offset+p.Limit }
+// pager lays the rows of several devices one after the other and takes a page out.
+type pager struct {
+	page  Page
+	total int
+}
+
+// next counts n rows and says which of them are on the page.
+func (p *pager) next(n int) (from, to int) {
+	from = min(n, max(0, p.page.Offset-p.total))
+	to = min(n, max(0, p.page.Offset+p.page.Limit-p.total))
+	p.total += n
+	return from, to
+}
+
+// known calls visit for the devices of which something is known. The lock is held for reading meanwhile.
+func (s *State) known(devices []string, visit func(ds *deviceState)) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, device := range devices {
+		if ds := s.devices[device]; ds != nil {
+			visit(ds)
+		}
+	}
+}
 
 // Tabs is a page of the open tabs of the devices, in one window if it is not empty, and how many there are in all.
 func (s *State) Tabs(devices []string, window string, page Page) ([]*commandv1.Tab, int) {
-	return s.filter(devices, page, func(r *row) bool { return window == "" || r.tab.GetWindowId() == window })
+	var found []place
+	pages := pager{page: page}
+	id, err := ident.Parse(window)
+	if window != "" && (err != nil || id.Kind != ident.Window) {
+		return nil, 0
+	}
+	s.known(devices, func(ds *deviceState) {
+		order := ds.order
+		if window != "" {
+			if id.Device != ds.id || id.Boot != ds.of {
+				return
+			}
+			order = ds.inWindow(id.Native)
+		}
+		from, to := pages.next(len(order))
+		for _, r := range order[from:to] {
+			found = append(found, ds.place(r))
+		}
+	})
+	return protos(found), pages.total
+}
+
+// inWindow is the part of the order that is one window's.
+func (ds *deviceState) inWindow(window int64) []uint32 {
+	first := func(window int64) int {
+		at, _ := slices.BinarySearchFunc(ds.order, window, func(r uint32, w int64) int {
+			if ds.rows[r].window < w {
+				return -1
+			}
+			return 1
+		})
+		return at
+	}
+	from := first(window)
+	rest := ds.order[from:]
+	for n, r := range rest {
+		if ds.rows[r].window != window {
+			return rest[:n]
+		}
+	}
+	return rest
 }
 
 // Search is a page of the tabs whose title or address has every word of the query, and how many there are in all.
 func (s *State) Search(devices []string, query string, page Page) ([]*commandv1.Tab, int) {
-	words := strings.Fields(strings.ToLower(query))
-	return s.filter(devices, page, func(r *row) bool {
-		for _, w := range words {
-			if !strings.Contains(r.haystack, w) {
-				return false
-			}
+	words := search.Words(query)
+	if len(words) == 0 {
+		return s.Tabs(devices, "", page)
+	}
+	var found []place
+	var rd reader
+	pages := pager{page: page}
+	var answer *search.Answer
+	s.known(devices, func(ds *deviceState) {
+		if answer == nil {
+			answer = s.index.Find(words, func(slot uint32, word string) bool {
+				own := s.owners[slot/search.PageSize]
+				r := &own.device.rows[own.first+slot%search.PageSize]
+				return rd.has(r.titleText(), r.url(), word)
+			})
 		}
-		return true
+		n := 0
+		for _, p := range ds.pages {
+			n += bits.OnesCount64(answer.Page(p.number) & p.shown)
+		}
+		if from, to := pages.next(n); from < to {
+			found = ds.matching(answer, from, to, found)
+		}
 	})
+	return protos(found), pages.total
 }
 
-func (s *State) filter(devices []string, page Page, match func(*row) bool) ([]*commandv1.Tab, int) {
-	var out []*commandv1.Tab
-	total := 0
-	s.each(devices, func(_ string, r *row) {
-		if !match(r) {
-			return
+// matching adds a device's rows from..to among those that an answer has.
+func (ds *deviceState) matching(answer *search.Answer, from, to int, found []place) []place {
+	n := 0
+	for _, r := range ds.order {
+		if answer.Page(ds.pages[r/search.PageSize].number)&(1<<(r%search.PageSize)) == 0 {
+			continue
 		}
-		if page.has(total) {
-			out = append(out, clone(r.tab))
+		if n >= from {
+			found = append(found, ds.place(r))
 		}
-		total++
-	})
-	return out, total
+		if n++; n == to {
+			break
+		}
+	}
+	return found
+}
+
+func protos(found []place) []*commandv1.Tab {
+	out := make([]*commandv1.Tab, len(found))
+	for i := range found {
+		out[i] = found[i].proto()
+	}
+	return out
 }
 
 // Windows are the windows of the devices with their tab counts.
 func (s *State) Windows(devices []string, page Page) ([]*commandv1.Window, int) {
-	counts := map[string]uint32{}
-	s.each(devices, func(_ string, r *row) { counts[r.tab.GetWindowId()]++ })
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	var all []*commandv1.Window
-	for _, device := range devices {
-		ds := s.devices[device]
-		if ds == nil {
-			continue
+	var out []*commandv1.Window
+	pages := pager{page: page}
+	s.known(devices, func(ds *deviceState) {
+		from, to := pages.next(len(ds.windows))
+		if from == to {
+			return
 		}
-		own := sortedValues(ds.windows)
-		for _, w := range own {
-			w = clone(w)
-			w.TabCount = counts[w.GetWindowId()]
-			all = append(all, w)
+		for _, id := range slices.Sorted(maps.Keys(ds.windows))[from:to] {
+			w := proto.CloneOf(ds.windows[id])
+			w.TabCount = uint32(len(ds.inWindow(native(id))))
+			out = append(out, w)
 		}
-	}
-	return cutPage(all, page), len(all)
+	})
+	return out, pages.total
 }
 
 // Groups are the tab groups of the devices.
 func (s *State) Groups(devices []string, page Page) ([]*commandv1.TabGroup, int) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	var all []*commandv1.TabGroup
-	for _, device := range devices {
-		if ds := s.devices[device]; ds != nil {
-			for _, g := range sortedValues(ds.groups) {
-				all = append(all, clone(g))
-			}
+	var out []*commandv1.TabGroup
+	pages := pager{page: page}
+	s.known(devices, func(ds *deviceState) {
+		from, to := pages.next(len(ds.groups))
+		if from == to {
+			return
 		}
-	}
-	return cutPage(all, page), len(all)
-}
-
-// DomainCount is the number of tabs of one domain.
-type DomainCount struct {
-	Domain string
-	Tabs   int
-}
-
-// Domains counts tabs by registrable domain, largest first.
-func (s *State) Domains(devices []string, page Page) ([]DomainCount, int) {
-	counts := map[string]int{}
-	s.each(devices, func(_ string, r *row) { counts[domainOf(r.tab.GetUrl())]++ })
-	all := make([]DomainCount, 0, len(counts))
-	for domain, n := range counts {
-		all = append(all, DomainCount{Domain: domain, Tabs: n})
-	}
-	slices.SortFunc(all, func(a, b DomainCount) int {
-		if c := cmp.Compare(b.Tabs, a.Tabs); c != 0 {
-			return c
+		for _, id := range slices.Sorted(maps.Keys(ds.groups))[from:to] {
+			out = append(out, proto.CloneOf(ds.groups[id]))
 		}
-		return cmp.Compare(a.Domain, b.Domain)
 	})
-	return cutPage(all, page), len(all)
-}
-
-// domainOf is the registrable domain of a web address, for example youtube.com; the host itself where there is none,
-// and empty for what has no host.
-func domainOf(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return ""
-	}
-	host := strings.ToLower(u.Hostname())
-	if domain, err := publicsuffix.EffectiveTLDPlusOne(host); err == nil {
-		return domain
-	}
-	return host
+	return out, pages.total
 }
 
 // Describe says what it would take to open a tab again; nil if the tab is not known.
@@ -207,10 +213,15 @@ func (s *State) Describe(tabID string) *commandv1.SavedTab {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	ds := s.devices[id.Device]
-	if ds == nil || ds.tabs[tabID] == nil {
+	if ds == nil {
 		return nil
 	}
-	t := ds.tabs[tabID]
+	at, known := ds.row(id)
+	if !known {
+		return nil
+	}
+	p := ds.place(at)
+	t := p.proto()
 	saved := &commandv1.SavedTab{
 		DeviceId: id.Device, TabId: tabID, Url: t.GetUrl(), Title: t.GetTitle(), WindowId: t.GetWindowId(),
 		Index: t.GetIndex(), Pinned: t.GetPinned(), Muted: t.GetMuted(), GroupId: t.GetGroupId(),
@@ -219,6 +230,15 @@ func (s *State) Describe(tabID string) *commandv1.SavedTab {
 		saved.GroupTitle, saved.GroupColour = g.GetTitle(), g.GetColour()
 	}
 	return saved
+}
+
+// row finds a tab. A tab of an earlier start of the browser is another one.
+func (ds *deviceState) row(id ident.Composite) (at uint32, known bool) {
+	if id.Kind != ident.Tab || id.Boot != ds.of {
+		return 0, false
+	}
+	at, known = ds.byTab[id.Native]
+	return at, known
 }
 
 // Exists says whether a tab, window or group with this composite id is known.
@@ -233,36 +253,26 @@ func (s *State) Exists(composite string) bool {
 	if ds == nil {
 		return false
 	}
-	return ds.tabs[composite] != nil || ds.windows[composite] != nil || ds.groups[composite] != nil
+	_, known := ds.row(id)
+	return known || ds.windows[composite] != nil || ds.groups[composite] != nil
 }
 
 // Match lists the ids of a device's tabs whose address matches a pattern, in the order of lists.
 func (s *State) Match(device, pattern string) []string {
-	match := ident.URLPattern(pattern)
-	var ids []string
-	s.each([]string{device}, func(_ string, r *row) {
-		if match(r.tab.GetUrl()) {
-			ids = append(ids, r.tab.GetTabId())
+	var all []place // compared without the lock: a pattern takes its time
+	s.known([]string{device}, func(ds *deviceState) {
+		for _, r := range ds.order {
+			all = append(all, ds.place(r))
 		}
 	})
+	match := ident.URLPattern(pattern)
+	var ids []string
+	for i := range all {
+		if match(all[i].url()) {
+			ids = append(ids, all[i].id(ident.Tab, all[i].tab))
+		}
+	}
 	return ids
-}
-
-func clone[M proto.Message](m M) M {
-	return proto.CloneOf(m)
-}
-
-func sortedValues[V any](m map[string]V) []V {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	out := make([]V, 0, len(keys))
-	for _, k := range keys {
-		out = append(out, m[k])
-	}
-	return out
 }
 
 func cutPage[V any](all []V, page Page) []V {
@@ -270,15 +280,4 @@ func cutPage[V any](all []V, page Page) []V {
 		return nil
 	}
 	return all[page.Offset:min(len(all), page.Offset+page.Limit)]
-}
-
-// clip cuts a text at a rune border.
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	for most > 0 && !utf8.RuneStart(s[most]) {
-		most--
-	}
-	return s[:most]
 }

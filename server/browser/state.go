@@ -1,5 +1,9 @@
 // Package browser is what the server knows of open tabs, windows and groups: devices push snapshots and deltas, and
 // queries answer from memory, for devices that are offline too.
+//
+// A tab is a row of its device and a slot of the index that queries use. A changed title or address is a new row: it
+// goes into the index first, is then shown in the old one's place, and the old one goes. So a query never sees a half
+// of a change, and the lock that queries wait for is held for a few tabs at a time, however large a snapshot is.
 package browser
 
 import (
@@ -11,17 +15,18 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
-	"throwbar.dev/throwbar/ident"
-	"throwbar.dev/throwbar/server/fault"
+	"throwbar.dev/throwbar/server/browser/search"
 )
 
 const (
 	maxTabs    = 50_000
-	maxTitle   = 1024  // bytes
-	maxURL     = 65536 // bytes
-	storeEvery = 5 * time.Second
+	maxWindows = 5_000
+	maxGroups  = 10_000
+	maxTitle   = 1024     // bytes
+	maxURL     = 65536    // bytes
+	maxWord    = 256      // bytes of the kind or state of a window
+	maxText    = 64 << 20 // bytes of all titles and addresses of a device
 )
 
 // Copy is a device's last known state as it is stored.
@@ -33,8 +38,10 @@ type Copy struct {
 
 // Store keeps last known states.
 type Store interface {
-	Copies(ctx context.Context) ([]Copy, error)
+	// Copies are some of the copies of devices after the one named, by device; none at the end.
+	Copies(ctx context.Context, after string) ([]Copy, error)
 	Keep(ctx context.Context, copies []Copy) error
+	Drop(ctx context.Context, devices []string) error
 }
 
 // State is the state of all devices.
@@ -44,265 +51,142 @@ type State struct {
 	log   *slog.Logger
 
 	mu      sync.RWMutex
-	devices map[string]*deviceState // guarded by mu
+	devices map[string]*deviceState // guarded by mu, as all that follows
+	index   *search.Index
+	owners  []owner // of the pages of the index
+	domains domains
+	dropped []string // devices whose copies have to go
 }
 
-// deviceState is one device's state, guarded by the State's mu.
-type deviceState struct {
-	epoch    uint64 // link that the state comes from
-	boot     string
-	sequence uint64
-	live     bool // in step with the device
-	asOf     time.Time
-	dirty    bool // not stored yet
-
-	tabs    map[string]*commandv1.Tab
-	windows map[string]*commandv1.Window
-	groups  map[string]*commandv1.TabGroup
-	sorted  []*row // tabs in the order of lists; nil when it has to be made again
-
-	incoming *devicev1.Snapshot // chunks so far
+// owner says whose a page of the index is.
+type owner struct {
+	device *deviceState
+	first  uint32 // row of its first slot
 }
 
-func newDeviceState() *deviceState {
-	return &deviceState{
-		tabs: map[string]*commandv1.Tab{}, windows: map[string]*commandv1.Window{}, groups: map[string]*commandv1.TabGroup{},
-	}
-}
-
-// New reads the stored copies.
+// New reads the stored copies. One that cannot be read is dropped: its device sends a snapshot when it is back.
 func New(ctx context.Context, store Store, now func() time.Time, log *slog.Logger) (*State, error) {
-	copies, err := store.Copies(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read last known browser states: %w", err)
+	s := &State{
+		store: store, now: now, log: log, devices: map[string]*deviceState{}, index: search.New(),
+		domains: domains{ids: map[string]uint32{}},
 	}
-	s := &State{store: store, now: now, log: log, devices: map[string]*deviceState{}}
-	for _, c := range copies {
-		snapshot := &devicev1.Snapshot{}
-		if err := proto.Unmarshal(c.Body, snapshot); err != nil {
-			return nil, fmt.Errorf("read last known state of %s: %w", c.Device, err)
-		}
-		ds := newDeviceState()
-		ds.fill(snapshot)
-		ds.asOf = c.AsOf
-		s.devices[c.Device] = ds
-	}
-	return s, nil
-}
-
-// Run stores changed states now and then, and once more at the end.
-func (s *State) Run(ctx context.Context) error {
-	tick := time.NewTicker(storeEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return s.flush(context.WithoutCancel(ctx))
-		case <-tick.C:
-			if err := s.flush(ctx); err != nil {
-				s.log.ErrorContext(ctx, "storing browser states failed", slog.Any("error", err))
-			}
-		}
-	}
-}
-
-func (s *State) flush(ctx context.Context) error {
-	s.mu.Lock()
-	var copies []Copy
-	for id, ds := range s.devices {
-		if !ds.dirty {
-			continue
-		}
-		body, err := proto.Marshal(ds.snapshot())
+	for after := ""; ; {
+		copies, err := store.Copies(ctx, after)
 		if err != nil {
-			s.mu.Unlock()
-			return fmt.Errorf("encode state of %s: %w", id, err)
+			return nil, fmt.Errorf("read last known browser states: %w", err)
 		}
-		ds.dirty = false
-		copies = append(copies, Copy{Device: id, AsOf: ds.asOf, Body: body})
-	}
-	s.mu.Unlock()
-	if len(copies) == 0 {
-		return nil
-	}
-	if err := s.store.Keep(ctx, copies); err != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		if len(copies) == 0 {
+			return s, nil
+		}
 		for _, c := range copies {
-			if ds := s.devices[c.Device]; ds != nil {
-				ds.dirty = true
+			after = c.Device
+			if err := s.restore(c); err != nil {
+				log.ErrorContext(ctx, "the stored browser state of a device is damaged and dropped",
+					slog.String("device", c.Device), slog.Any("error", err))
+				s.dropped = append(s.dropped, c.Device)
 			}
 		}
-		return fmt.Errorf("store browser states: %w", err)
 	}
+}
+
+func (s *State) restore(c Copy) error {
+	snapshot := &devicev1.Snapshot{}
+	if err := proto.Unmarshal(c.Body, snapshot); err != nil {
+		return fmt.Errorf("decode: %w", err)
+	}
+	all := content{tabs: snapshot.GetTabs(), windows: snapshot.GetWindows(), groups: snapshot.GetGroups()}
+	boot := all.boot()
+	if err := all.check(c.Device, boot); err != nil {
+		return err
+	}
+	ds := newDeviceState(c.Device)
+	ds.boot, ds.sequence = boot, snapshot.GetSequence()
+	if err := s.apply(ds, change{content: all, whole: true}, func() { ds.asOf = c.AsOf }); err != nil {
+		return err
+	}
+	s.devices[c.Device] = ds
 	return nil
+}
+
+func (s *State) device(id string) *deviceState {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.devices[id]
 }
 
 // Attach begins a new link of a device; the state is not live until a snapshot has come.
 func (s *State) Attach(device, boot string, epoch uint64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ds := s.devices[device]
-	if ds == nil {
-		ds = newDeviceState()
-		s.devices[device] = ds
+	ds := s.hold(device)
+	defer ds.ingest.Unlock()
+	if epoch < ds.epoch { // links may come here out of order: the newest one counts
+		return true
 	}
-	ds.epoch, ds.boot, ds.live, ds.incoming = epoch, boot, false, nil
+	ds.epoch, ds.boot, ds.incoming = epoch, boot, nil
+	s.lose(ds, false)
 	return true
+}
+
+// hold returns a device's state with ingest held.
+func (s *State) hold(device string) *deviceState {
+	for {
+		s.mu.Lock()
+		ds := s.devices[device]
+		if ds == nil {
+			ds = newDeviceState(device)
+			s.devices[device] = ds
+		}
+		s.mu.Unlock()
+		ds.ingest.Lock()
+		if !ds.gone {
+			return ds
+		}
+		ds.ingest.Unlock() // it was forgotten meanwhile
+	}
 }
 
 // Detach says that a link is gone.
 func (s *State) Detach(device string, epoch uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ds := s.devices[device]
-	if ds == nil || ds.epoch != epoch {
+	ds := s.device(device)
+	if ds == nil {
 		return
 	}
-	if ds.live {
-		ds.live, ds.asOf, ds.dirty = false, s.now(), true
+	ds.ingest.Lock()
+	defer ds.ingest.Unlock()
+	if ds.epoch == epoch {
+		ds.incoming = nil
+		s.lose(ds, true)
 	}
+}
+
+// lose takes a device's state as not live. It was in step until now, or until the last change that came.
+func (s *State) lose(ds *deviceState, untilNow bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ds.live && untilNow {
+		ds.asOf = s.now()
+		ds.changed++
+	}
+	ds.live = false
 }
 
 // Forget drops a revoked device.
 func (s *State) Forget(device string) {
+	ds := s.device(device)
+	if ds == nil {
+		return
+	}
+	ds.ingest.Lock()
+	defer ds.ingest.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.devices, device)
-}
-
-// Snapshot takes in one chunk of a device's whole state. The last one makes the state live.
-func (s *State) Snapshot(device string, epoch uint64, chunk *devicev1.Snapshot) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ds := s.devices[device]
-	if ds == nil || ds.epoch != epoch {
-		return "", nil // a link that was replaced
+	if s.devices[device] == ds {
+		delete(s.devices, device)
+		s.dropped = append(s.dropped, device)
 	}
-	if err := check(device, ds.boot, chunk.GetTabs(), chunk.GetWindows(), chunk.GetGroups()); err != nil {
-		return "", err
-	}
-	if chunk.GetChunk() == 0 {
-		ds.incoming = &devicev1.Snapshot{Sequence: chunk.GetSequence()}
-	}
-	in := ds.incoming
-	if in == nil || in.GetSequence() != chunk.GetSequence() || in.GetChunk() != chunk.GetChunk() {
-		ds.incoming = nil
-		return "a chunk of the snapshot is missing", nil
-	}
-	in.Chunk++
-	in.Tabs = append(in.Tabs, chunk.GetTabs()...)
-	in.Windows = append(in.Windows, chunk.GetWindows()...)
-	in.Groups = append(in.Groups, chunk.GetGroups()...)
-	if len(in.GetTabs()) > maxTabs {
-		return "", fault.New(fault.Invalid, "a device may have %d tabs", maxTabs)
-	}
-	if !chunk.GetLast() {
-		return "", nil
-	}
-	ds.fill(in)
-	ds.sequence, ds.incoming, ds.live, ds.dirty, ds.asOf = chunk.GetSequence(), nil, true, true, s.now()
-	return "", nil
-}
-
-// Delta takes in what changed. A number that does not follow the last one asks for a snapshot.
-func (s *State) Delta(device string, epoch uint64, d *devicev1.Delta) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ds := s.devices[device]
-	if ds == nil || ds.epoch != epoch || ds.incoming != nil {
-		return "", nil
-	}
-	if err := check(device, ds.boot, d.GetTabs(), d.GetWindows(), d.GetGroups()); err != nil {
-		return "", err
-	}
-	switch {
-	case !ds.live:
-		return "", nil // the snapshot that was asked for has it
-	case d.GetSequence() <= ds.sequence:
-		return "", nil
-	case d.GetSequence() != ds.sequence+1:
-		ds.live, ds.asOf = false, s.now()
-		return fmt.Sprintf("delta %d came after %d", d.GetSequence(), ds.sequence), nil
-	}
-	ds.sequence = d.GetSequence()
-	for _, id := range d.GetRemoved() {
-		delete(ds.tabs, id)
-		delete(ds.windows, id)
-		delete(ds.groups, id)
-	}
-	ds.put(d.GetTabs(), d.GetWindows(), d.GetGroups())
-	if len(ds.tabs) > maxTabs {
-		return "", fault.New(fault.Invalid, "a device may have %d tabs", maxTabs)
-	}
-	ds.dirty, ds.asOf = true, s.now()
-	return "", nil
-}
-
-func (ds *deviceState) fill(snapshot *devicev1.Snapshot) {
-	fresh := newDeviceState()
-	ds.tabs, ds.windows, ds.groups = fresh.tabs, fresh.windows, fresh.groups
-	ds.put(snapshot.GetTabs(), snapshot.GetWindows(), snapshot.GetGroups())
-}
-
-func (ds *deviceState) put(tabs []*commandv1.Tab, windows []*commandv1.Window, groups []*commandv1.TabGroup) {
-	ds.sorted = nil
-	for _, t := range tabs {
-		t.Title = clip(t.GetTitle(), maxTitle)
-		t.Url = clip(t.GetUrl(), maxURL)
-		ds.tabs[t.GetTabId()] = t
-	}
-	for _, w := range windows {
-		ds.windows[w.GetWindowId()] = w
-	}
-	for _, g := range groups {
-		g.Title = clip(g.GetTitle(), maxTitle)
-		ds.groups[g.GetGroupId()] = g
-	}
-}
-
-// snapshot is the whole state as one message.
-func (ds *deviceState) snapshot() *devicev1.Snapshot {
-	out := &devicev1.Snapshot{Sequence: ds.sequence, Last: true}
-	for _, r := range ds.rows() {
-		out.Tabs = append(out.Tabs, r.tab)
-	}
-	for _, w := range ds.windows {
-		out.Windows = append(out.Windows, w)
-	}
-	for _, g := range ds.groups {
-		out.Groups = append(out.Groups, g)
-	}
-	return out
-}
-
-// check refuses ids that are not this device's, or not of its current start: a device speaks for itself only.
-func check(device, boot string, tabs []*commandv1.Tab, windows []*commandv1.Window, groups []*commandv1.TabGroup) error {
-	for _, t := range tabs {
-		if err := own(t.GetTabId(), device, boot, ident.Tab); err != nil {
-			return err
-		}
-	}
-	for _, w := range windows {
-		if err := own(w.GetWindowId(), device, boot, ident.Window); err != nil {
-			return err
-		}
-	}
-	for _, g := range groups {
-		if err := own(g.GetGroupId(), device, boot, ident.Group); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func own(id, device, boot string, kind ident.Kind) error {
-	c, err := ident.Parse(id)
-	if err != nil {
-		return fault.New(fault.Invalid, "browser state: %v", err)
-	}
-	if c.Device != device || c.Boot != boot || c.Kind != kind {
-		return fault.New(fault.Invalid, "browser state: %q is no %s of this device's current start", id, kind)
-	}
-	return nil
+	ds.gone, ds.live, ds.incoming = true, false, nil
+	ds.epoch++ // nobody's
+	rows := ds.order
+	s.hide(ds, rows)
+	ds.order = nil
+	s.mu.Unlock()
+	s.clear(ds, rows)
 }

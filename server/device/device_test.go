@@ -104,6 +104,8 @@ func (c *card) Devices(context.Context) ([]device.Device, error) {
 	return []device.Device{{ID: "lap", Workspace: "w", Name: "laptop", Epoch: 4}}, nil
 }
 
+func (c *card) Begin(context.Context, uint64) error { return nil }
+
 func (c *card) Seen(_ device.Device, change controlv1.DeviceChange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,7 +16,12 @@ import (
 	"throwbar.dev/throwbar/server/fault"
 )
 
-const maxDevices = 20_000
+const (
+	maxDevices = 20_000
+	// epochStep is how far epochs are raised at each start. The epoch of a new link is written a moment after the link
+	// is opened; what a crash or a power cut loses of that is less than this.
+	epochStep = 1 << 20
+)
 
 // Device is one device as it is stored.
 type Device struct {
@@ -30,12 +35,21 @@ type Device struct {
 	Boot            string
 	Actions         []string
 	Epoch           uint64
-	Online          bool // never stored
+	Online          bool // has a link
+	// Away says that it had a link when the server stopped, and that it is not known yet whether it comes back. Online
+	// or Away is stored.
+	Away bool
+	// Skew is how far its wall clock was ahead of the server's when it connected. It is shown, never stored, and
+	// nothing depends on it.
+	Skew time.Duration
 }
 
 // Store keeps devices.
 type Store interface {
+	// Devices reads all of them. Those that were online when the server stopped are Away.
 	Devices(ctx context.Context) ([]Device, error)
+	// Begin raises the epochs of all devices by a step, and returns when that is on disk.
+	Begin(ctx context.Context, step uint64) error
 	// Seen notes what a device said of itself; it may be written a moment later. Change is unspecified or an event.
 	Seen(d Device, change controlv1.DeviceChange)
 	Rename(ctx context.Context, d Device) error
@@ -49,7 +63,7 @@ type Directory struct {
 	now   func() time.Time
 	log   *slog.Logger
 
-	mu      sync.RWMutex
+	mu      sync.RWMutex       // the store's Seen is called under it, and only queues
 	devices map[string]*Device // guarded by mu
 }
 
@@ -64,6 +78,40 @@ func NewDirectory(ctx context.Context, store Store, now func() time.Time, log *s
 		d.devices[stored[i].ID] = &stored[i]
 	}
 	return d, nil
+}
+
+// Begin makes sure that no epoch of an earlier run of the server is used again. It has to return before the first link.
+func (d *Directory) Begin(ctx context.Context) error {
+	if err := d.store.Begin(ctx, epochStep); err != nil {
+		return fmt.Errorf("raise epochs: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, dev := range d.devices {
+		dev.Epoch += epochStep
+	}
+	return nil
+}
+
+// Run waits for the devices that were online when the server stopped. Those that are not back within the grace have
+// gone offline.
+func (d *Directory) Run(ctx context.Context, grace time.Duration) error {
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-timer.C:
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, dev := range d.devices {
+		if dev.Away {
+			dev.Away = false
+			d.store.Seen(*dev, controlv1.DeviceChange_DEVICE_CHANGE_OFFLINE)
+		}
+	}
+	return nil
 }
 
 // Add makes a paired device known.
@@ -100,7 +148,7 @@ func (d *Directory) Find(workspace, id string) (dispatch.Device, error) {
 	if err != nil {
 		return dispatch.Device{}, err
 	}
-	return dispatch.Device{ID: dev.ID, Name: dev.Name, Boot: dev.Boot, Actions: dev.Actions}, nil
+	return dispatch.Device{ID: dev.ID, Name: dev.Name, Boot: dev.Boot, Actions: dev.Actions, Away: dev.Away}, nil
 }
 
 // List are the devices of a workspace by name.
@@ -131,12 +179,16 @@ func (d *Directory) Online(_ context.Context, id string, hello *devicev1.Hello) 
 		return "", 0, fault.New(fault.NotFound, "this device was revoked: pair it again")
 	}
 	change := controlv1.DeviceChange_DEVICE_CHANGE_UNSPECIFIED
-	if !dev.Online {
+	if !dev.Online && !dev.Away {
 		change = controlv1.DeviceChange_DEVICE_CHANGE_ONLINE
 	}
 	dev.Epoch++
-	dev.Online = true
+	dev.Online, dev.Away = true, false
 	dev.LastSeen = d.now()
+	dev.Skew = 0
+	if hello.GetTime() != nil {
+		dev.Skew = hello.GetTime().AsTime().Sub(dev.LastSeen)
+	}
 	dev.Boot = hello.GetBootTag()
 	dev.Actions = hello.GetActions()
 	dev.Agent = orElse(hello.GetAgent(), dev.Agent)
@@ -147,15 +199,24 @@ func (d *Directory) Online(_ context.Context, id string, hello *devicev1.Hello) 
 
 // Offline notes that a link is gone. The end of an older link than the current one changes nothing.
 func (d *Directory) Offline(id string, epoch uint64) {
+	d.gone(id, epoch, false, controlv1.DeviceChange_DEVICE_CHANGE_OFFLINE)
+}
+
+// Away notes that a link is gone because the server stops.
+func (d *Directory) Away(id string, epoch uint64) {
+	d.gone(id, epoch, true, controlv1.DeviceChange_DEVICE_CHANGE_UNSPECIFIED)
+}
+
+func (d *Directory) gone(id string, epoch uint64, away bool, change controlv1.DeviceChange) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	dev := d.devices[id]
 	if dev == nil || dev.Epoch != epoch || !dev.Online {
 		return
 	}
-	dev.Online = false
+	dev.Online, dev.Away = false, away
 	dev.LastSeen = d.now()
-	d.store.Seen(*dev, controlv1.DeviceChange_DEVICE_CHANGE_OFFLINE)
+	d.store.Seen(*dev, change)
 }
 
 // Rename gives a device another name.

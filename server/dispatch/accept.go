@@ -116,7 +116,7 @@ func (d *Dispatcher) gate(req Request, p *part, saved map[string]Saved) error {
 	if err := policy.Check(p.entry, targetCount(p)); err != nil {
 		return err
 	}
-	if d.Links.Connected(device.ID) == 0 {
+	if d.Links.Connected(device.ID) == 0 && !device.Away { // what is away gets it on its next link, within the time to live
 		return fault.New(fault.Offline, "%s is offline: nothing was sent", device.Name).Retry()
 	}
 	if len(device.Actions) > 0 && !slices.Contains(device.Actions, p.entry.Name) {

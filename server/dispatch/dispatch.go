@@ -38,6 +38,7 @@ type Device struct {
 	ID, Name string
 	Boot     string   // tag of the browser's current start
 	Actions  []string // names that it runs; empty if it never said
+	Away     bool     // it may be back in a moment: the server has just started
 }
 
 // Devices finds devices.
@@ -72,6 +73,7 @@ type Config struct {
 	Devices   Devices
 	Links     Links
 	Browser   Browser
+	Meter     Meter // may be nil
 	NewID     func() string
 	Now       func() time.Time
 	Log       *slog.Logger

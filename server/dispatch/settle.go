@@ -107,6 +107,7 @@ func (d *Dispatcher) settled(batch []*end) {
 	d.mu.Lock()
 	for _, e := range batch {
 		d.forget(e.l)
+		d.countEnd(e.Record)
 	}
 	d.mu.Unlock()
 	d.tell(batch)
@@ -165,13 +166,34 @@ func (d *Dispatcher) late(device string, o *devicev1.Outcome) {
 	case !rec.State.Ended(): // its end could not be written: the device keeps the outcome for the next start
 		return
 	case rec.State == Expired || rec.State == Cancelled || rec.State == Interrupted:
-		if err := d.noteLate(ctx, rec, o); err != nil {
-			log.ErrorContext(ctx, "writing a late outcome failed", slog.Any("error", err))
-			return
+		if !d.insist(func() error {
+			err := d.noteLate(ctx, rec, o)
+			if err != nil {
+				log.ErrorContext(ctx, "writing a late outcome failed: it is tried again", slog.Any("error", err))
+			}
+			return err
+		}) {
+			return // the device says it again on its next link
 		}
 	default: // a repeat of what is written down
 	}
 	d.receipt(device, o.GetCommandId())
+}
+
+// insist tries something until it works, which is true, or until the server stops.
+func (d *Dispatcher) insist(try func() error) bool {
+	for pause := settleFirst; ; pause = min(2*pause, settleLast) {
+		if try() == nil {
+			return true
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-d.stop:
+			timer.Stop()
+			return false
+		}
+	}
 }
 
 // noteLate writes a late outcome down. It changes nothing for the command; but of the tabs that the server kept for it,

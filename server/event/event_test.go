@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	"throwbar.dev/throwbar/server/event"
+	"throwbar.dev/throwbar/server/fault"
 )
 
 // roll is a log in memory. Every event belongs to the workspace named in its device id.
@@ -53,7 +55,7 @@ func watch(t *testing.T, f *event.Feed, cursor *uint64, n int) ([]uint64, bool) 
 	t.Helper()
 	var got []uint64
 	reset := false
-	err := f.Watch(t.Context(), "w", "", cursor, func(e *controlv1.Event, r bool) error {
+	err := f.Watch(t.Context(), event.Watcher{Workspace: "w", Cursor: cursor}, func(e *controlv1.Event, r bool) error {
 		reset = reset || r
 		if e != nil {
 			if got = append(got, e.GetCursor()); len(got) == n {
@@ -131,7 +133,7 @@ func TestAQuietWatcherHearsAHeartbeat(t *testing.T) {
 		f := event.New(&roll{})
 		start := time.Now()
 		beats := 0
-		_ = f.Watch(t.Context(), "w", "", nil, func(e *controlv1.Event, _ bool) error {
+		_ = f.Watch(t.Context(), event.Watcher{Workspace: "w"}, func(e *controlv1.Event, _ bool) error {
 			if beats++; beats == 3 { // the first one at once
 				return errEnough
 			}
@@ -152,7 +154,7 @@ func TestOtherWorkspacesDoNotMakeAWatcherReadAgain(t *testing.T) {
 		var seen []uint64
 		done := make(chan error)
 		go func() {
-			done <- f.Watch(ctx, "w", "", nil, func(e *controlv1.Event, _ bool) error {
+			done <- f.Watch(ctx, event.Watcher{Workspace: "w"}, func(e *controlv1.Event, _ bool) error {
 				if e != nil {
 					seen = append(seen, e.GetCursor())
 				}
@@ -162,15 +164,96 @@ func TestOtherWorkspacesDoNotMakeAWatcherReadAgain(t *testing.T) {
 		for range 10 {
 			log.add("other")
 			f.Hint()
+			<-time.After(event.Pause)
 			synctest.Wait()
 		}
 		log.add("w")
 		f.Hint()
+		<-time.After(event.Pause)
 		synctest.Wait()
 		cancel()
 		<-done
 		if !slices.Equal(seen, []uint64{11}) {
 			t.Errorf("saw %v", seen)
 		}
+	})
+}
+
+// R6, the reading side: however many watchers there are and however fast the log grows, it is read once for all.
+func TestWatchersShareOneReading(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log := &roll{}
+		f := event.New(log)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		const watchers, events = 200, 1000
+		var all sync.WaitGroup
+		for range watchers {
+			all.Go(func() {
+				if got, _ := watch(t, f, nil, events); !slices.IsSorted(got) || len(slices.Compact(got)) != events {
+					t.Errorf("%d events, sorted %v", len(got), slices.IsSorted(got))
+				}
+			})
+		}
+		// One that never takes what it is given holds up nobody.
+		stuck := make(chan error)
+		go func() {
+			stuck <- f.Watch(ctx, event.Watcher{Workspace: "w"}, func(e *controlv1.Event, _ bool) error {
+				if e != nil {
+					<-ctx.Done()
+				}
+				return ctx.Err()
+			})
+		}()
+		synctest.Wait()
+		began := time.Now()
+		for range events { // ten in the time between two readings
+			log.add("w")
+			f.Hint()
+			<-time.After(event.Pause / 10)
+		}
+		all.Wait()
+		log.mu.Lock()
+		reads := log.reads
+		log.mu.Unlock()
+		if most := int(time.Since(began)/event.Pause) + watchers + 2; reads > most || reads > 2*events {
+			t.Errorf("the log was read %d times for %d watchers and %d events", reads, watchers, events)
+		}
+		cancel()
+		<-stuck
+	})
+}
+
+func TestWatchersAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := event.New(&roll{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		follow := func(who string) error {
+			return f.Watch(ctx, event.Watcher{Workspace: "w", Principal: who}, func(*controlv1.Event, bool) error { return nil })
+		}
+		for range event.MaxPerPrincipal {
+			all.Go(func() { _ = follow("a") })
+		}
+		synctest.Wait()
+		if err := follow("a"); fault.CodeOf(err) != fault.Busy {
+			t.Errorf("one too many: %v", err)
+		}
+		for n := range event.MaxPerWorkspace - event.MaxPerPrincipal {
+			all.Go(func() { _ = follow(strconv.Itoa(n)) })
+		}
+		synctest.Wait()
+		if err := follow("b"); fault.CodeOf(err) != fault.Busy {
+			t.Errorf("one too many in the workspace: %v", err)
+		}
+		cancel()
+		all.Wait()
+		ctx, cancel = context.WithCancel(t.Context())
+		all.Go(func() { _ = follow("a") })
+		synctest.Wait()
+		cancel()
+		all.Wait()
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -39,16 +40,21 @@ type Directory interface {
 	// Online returns the device's name and the number of its new link, higher than any before.
 	Online(ctx context.Context, device string, hello *devicev1.Hello) (name string, epoch uint64, err error)
 	Offline(device string, epoch uint64)
+	// Away is called instead of Offline when the server stops: the device will come back.
+	Away(device string, epoch uint64)
 }
 
-// Config is what a Hub is made of. Heartbeat and Lease are the package's own where they are zero.
+// Config is what a Hub is made of. Heartbeat, Lease and AdmitPerSecond are the package's own where they are zero.
 type Config struct {
 	State     State
 	Directory Directory
 	NewID     func() string
 	Log       *slog.Logger
+	Meter     Meter // may be nil
 	Heartbeat time.Duration
 	Lease     time.Duration
+
+	AdmitPerSecond int
 }
 
 // Hub has the current link of each connected device.
@@ -57,11 +63,13 @@ type Hub struct {
 
 	commands Commands // set by Bind, before the first link
 	start    time.Time
+	gate     *gate
 
-	mu       sync.Mutex
+	mu       sync.Mutex       // never held while anything waits
 	byDevice map[string]*Link // guarded by mu
 	byID     map[string]*Link // guarded by mu
-	closing  *endError        // guarded by mu; set once the server stops
+	stopping bool             // guarded by mu
+	spread   time.Duration    // guarded by mu; over which devices come back after the stop
 }
 
 // New makes a hub. Bind has to be called before the first link.
@@ -72,7 +80,16 @@ func New(cfg Config) *Hub {
 	if cfg.Lease == 0 {
 		cfg.Lease = Lease
 	}
-	return &Hub{Config: cfg, start: time.Now(), byDevice: map[string]*Link{}, byID: map[string]*Link{}}
+	if cfg.AdmitPerSecond == 0 {
+		cfg.AdmitPerSecond = AdmitPerSecond
+	}
+	if cfg.Meter == nil {
+		cfg.Meter = noMeter{}
+	}
+	return &Hub{
+		Config: cfg, start: time.Now(), gate: newGate(cfg.AdmitPerSecond),
+		byDevice: map[string]*Link{}, byID: map[string]*Link{},
+	}
 }
 
 // Bind says who is told of commands. It is apart from New because dispatch needs the hub and the hub needs dispatch.
@@ -81,9 +98,36 @@ func (h *Hub) Bind(commands Commands) { h.commands = commands }
 // elapsed is the hub's clock: monotonic, whatever happens to the wall clock.
 func (h *Hub) elapsed() time.Duration { return time.Since(h.start) }
 
+// Admit waits for a new link's turn. When too many devices come at once it returns the End that the device is to be
+// told: nothing was read of it yet, and nothing is written.
+func (h *Hub) Admit(ctx context.Context) error {
+	h.mu.Lock()
+	stopping := h.stopping
+	h.mu.Unlock()
+	if stopping {
+		return h.away()
+	}
+	turn, retry := h.gate.enter(h.elapsed())
+	if retry > 0 {
+		h.Meter.LinkRefused()
+		return busy(retry)
+	}
+	if turn == 0 {
+		return nil
+	}
+	timer := time.NewTimer(turn)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // Open begins a link. The newest link of a device wins: an older one is told that it is replaced. The Welcome is the
-// first frame of the new one, and what waits for the device follows.
-func (h *Hub) Open(ctx context.Context, device string, hello *devicev1.Hello) (*Link, error) {
+// first frame of the new one, and what waits for the device follows. The caller then has to call Serve.
+func (h *Hub) Open(ctx context.Context, device, transport string, hello *devicev1.Hello) (*Link, error) {
 	if hello.GetDeviceId() != device {
 		return nil, fault.New(fault.Forbidden, "the token belongs to another device than %q", hello.GetDeviceId())
 	}
@@ -91,69 +135,84 @@ func (h *Hub) Open(ctx context.Context, device string, hello *devicev1.Hello) (*
 	if err != nil {
 		return nil, fmt.Errorf("open a link of %s: %w", device, err)
 	}
-	l := &Link{
-		ID: h.NewID(), Device: device, Epoch: epoch, hub: h,
-		out: make(chan *devicev1.ServerFrame, outbox), done: make(chan struct{}),
-	}
-	l.heard.Store(int64(h.elapsed()))
+	l := newLink(h, device, transport, epoch)
 	// The older link ends before anything is sent on the new one, so that no command is on two links.
-	if err := h.replace(l); err != nil {
-		h.Directory.Offline(device, epoch)
-		return nil, err
+	if end := h.replace(l); end != nil {
+		h.gone(l, end)
+		return nil, end
 	}
+	h.Meter.LinkOpened(transport)
 	keep := h.commands.Reconnected(device, hello.GetRunningCommandIds(), hello.GetOutcomes())
 	l.queue(&devicev1.ServerFrame{Kind: &devicev1.ServerFrame_Welcome{Welcome: &devicev1.Welcome{
 		LinkId: l.ID, Epoch: epoch, Heartbeat: durationpb.New(h.Heartbeat), Lease: durationpb.New(h.Lease),
 		Resync: h.State.Attach(device, hello.GetBootTag(), epoch), KeepCommandIds: keep, Name: name,
 	}}})
-	h.admit(l)
+	if end := h.settle(l); end != nil {
+		l.finish(end)
+		return l, nil // Serve says why
+	}
 	h.commands.Attached(device, epoch, keep)
 	return l, nil
 }
 
-// replace makes room for a link: the device has none until admit.
-func (h *Hub) replace(l *Link) error {
+// replace makes room for a link: the device has none until settle. It returns why the link must not be opened.
+func (h *Hub) replace(l *Link) *End {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closing != nil {
-		return fault.New(fault.Unavailable, "the server stops: come back later").Retry()
+	if h.stopping {
+		return h.awayLocked()
 	}
 	if old := h.byDevice[l.Device]; old != nil {
 		if old.Epoch > l.Epoch {
-			return fault.New(fault.Conflict, "a newer link of this device has taken over")
+			return replaced()
 		}
 		delete(h.byDevice, l.Device)
 		delete(h.byID, old.ID)
-		old.finish(&endError{reason: devicev1.EndReason_END_REASON_REPLACED, text: "a newer link of this device has taken over"})
+		old.finish(replaced())
 	}
 	h.byID[l.ID] = l
 	return nil
 }
 
-func (h *Hub) admit(l *Link) {
+// settle makes a link the current one. It returns why it cannot be.
+func (h *Hub) settle(l *Link) *End {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if other := h.byDevice[l.Device]; other != nil && other.Epoch > l.Epoch {
-		l.finish(&endError{reason: devicev1.EndReason_END_REASON_REPLACED, text: "a newer link of this device has taken over"})
-		return
-	}
-	if h.closing != nil {
-		l.finish(h.closing)
-		return
+	other := h.byDevice[l.Device]
+	switch {
+	case other != nil && other.Epoch > l.Epoch:
+		return replaced()
+	case h.stopping:
+		return h.awayLocked()
+	case l.ended():
+		return nil // its clean-up may be over
+	case other != nil:
+		delete(h.byID, other.ID)
+		other.finish(replaced())
 	}
 	h.byDevice[l.Device] = l
+	return nil
 }
 
 // leave removes a link that has ended, and only it: a newer one of the same device stays.
 func (h *Hub) leave(l *Link) {
-	l.finish(nil)
 	h.mu.Lock()
 	delete(h.byID, l.ID)
 	if h.byDevice[l.Device] == l {
 		delete(h.byDevice, l.Device)
 	}
 	h.mu.Unlock()
+	h.Meter.LinkEnded(l.transport, l.end.label)
 	h.State.Detach(l.Device, l.Epoch)
+	h.gone(l, l.end)
+}
+
+// gone tells the directory that a link has ended, or was not opened after all.
+func (h *Hub) gone(l *Link, end *End) {
+	if end.reason == devicev1.EndReason_END_REASON_GOING_AWAY {
+		h.Directory.Away(l.Device, l.Epoch)
+		return
+	}
 	h.Directory.Offline(l.Device, l.Epoch)
 }
 
@@ -168,11 +227,19 @@ func (h *Hub) Find(device, id string) (*Link, error) {
 	return l, nil
 }
 
-// Connected is the number of the device's current link; zero if it has none.
-func (h *Hub) Connected(device string) uint64 {
+// current is the device's link; nil if it has none that stands.
+func (h *Hub) current(device string) *Link {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if l := h.byDevice[device]; l != nil {
+	if l := h.byDevice[device]; l != nil && !l.ended() {
+		return l
+	}
+	return nil
+}
+
+// Connected is the number of the device's current link; zero if it has none.
+func (h *Hub) Connected(device string) uint64 {
+	if l := h.current(device); l != nil {
 		return l.Epoch
 	}
 	return 0
@@ -180,32 +247,35 @@ func (h *Hub) Connected(device string) uint64 {
 
 // Send queues a frame on the given link of a device. It says false if that is not the current one.
 func (h *Hub) Send(device string, epoch uint64, frame *devicev1.ServerFrame) bool {
-	h.mu.Lock()
-	l := h.byDevice[device]
-	h.mu.Unlock()
+	l := h.current(device)
 	return l != nil && l.Epoch == epoch && l.queue(frame)
 }
 
 // Revoke ends a device's link at once.
 func (h *Hub) Revoke(device string) {
-	h.mu.Lock()
-	l := h.byDevice[device]
-	h.mu.Unlock()
-	if l != nil {
-		l.finish(&endError{reason: devicev1.EndReason_END_REASON_REVOKED, text: "the device was revoked"})
+	if l := h.current(device); l != nil {
+		l.finish(revoked())
 	}
 }
 
-// Drain tells every device to come back later, and takes no new link. The spread keeps them from coming all at once.
+// Drain tells every device to come back later, and takes no new link. Each is told another time within the spread,
+// which is at least as long as admitting them all takes.
 func (h *Hub) Drain(spread time.Duration) {
 	h.mu.Lock()
-	h.closing = &endError{reason: devicev1.EndReason_END_REASON_GOING_AWAY, after: spread, text: "the server stops"}
-	links := make([]*Link, 0, len(h.byID))
-	for _, l := range h.byID {
-		links = append(links, l)
-	}
+	h.stopping = true
+	h.spread = max(spread, time.Duration(len(h.byID))*h.gate.every)
 	h.mu.Unlock()
-	for _, l := range links {
-		l.finish(h.closing)
+	for _, l := range h.all() {
+		l.finish(h.away())
 	}
+}
+
+func (h *Hub) away() *End {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.awayLocked()
+}
+
+func (h *Hub) awayLocked() *End {
+	return goingAway(time.Millisecond + time.Duration(rand.Float64()*float64(h.spread)))
 }

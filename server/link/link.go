@@ -1,17 +1,16 @@
 // Package link holds the live connections of devices. It knows frames and not transports: the bidirectional stream and
 // the pair of Watch and Report drive the same Link.
+//
+// An idle link has no goroutine of its own: the transport's reads, a writer runs while there is something to write, and
+// heartbeats are timers.
 package link
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
 	"throwbar.dev/throwbar/server/fault"
@@ -22,21 +21,17 @@ const (
 	Heartbeat = 15 * time.Second
 	// Lease is how long a silent side counts as alive.
 	Lease = 45 * time.Second
-
-	outbox = 2048
-
-	batchFrames = 256     // most frames in one message
-	batchBytes  = 1 << 20 // no further frame is added to a message of this size; a single one may be larger
 )
 
-// endError ends a link for a reason that the device is told.
-type endError struct {
-	reason devicev1.EndReason
-	after  time.Duration
-	text   string
+// Wire is the road that a link's frames take to the device.
+type Wire interface {
+	// Send writes one message. It is called by one goroutine at a time and may wait for the device.
+	Send(frames []*devicev1.ServerFrame) error
+	// Hurry bounds what is being sent: the link has ended.
+	Hurry()
+	// Hangup is called once, after the last Send. It ends the read that waits for the device.
+	Hangup()
 }
-
-func (e *endError) Error() string { return e.text }
 
 // Link is one live connection of one device.
 type Link struct {
@@ -44,103 +39,190 @@ type Link struct {
 	Device string
 	Epoch  uint64
 
-	hub     *Hub
-	out     chan *devicev1.ServerFrame // closed by nobody; bounded
-	done    chan struct{}
-	endOnce sync.Once
-	end     *endError // written before done is closed
+	hub       *Hub
+	transport string
+	done      chan struct{} // closed when the link has to end
+	gone      chan struct{} // closed when nothing is written any more
 
 	heard atomic.Int64 // when the device last said something, as nanoseconds of the hub's clock
 
 	receiving sync.Mutex // frames of a link are taken in one at a time
 	sequence  uint64     // guarded by receiving; of the last report
+
+	mu      sync.Mutex // never held while anything waits
+	out     outbox     // guarded by mu
+	wire    Wire       // guarded by mu; nil until Serve
+	writing bool       // guarded by mu; a writer runs
+	end     *End       // guarded by mu until done is closed; nil while the link stands
+	timer   *time.Timer
+	beats   uint64         // belongs to the timer
+	leaving sync.WaitGroup // the clean-up after the end
+}
+
+func newLink(h *Hub, device, transport string, epoch uint64) *Link {
+	l := &Link{
+		ID: h.NewID(), Device: device, Epoch: epoch, hub: h, transport: transport,
+		done: make(chan struct{}), gone: make(chan struct{}),
+	}
+	l.heard.Store(int64(h.elapsed()))
+	return l
 }
 
 // queue adds a frame for the device. A device that does not take its frames loses its link and gets them on the next.
 func (l *Link) queue(frame *devicev1.ServerFrame) bool {
-	select {
-	case <-l.done:
-		return false
-	default:
-	}
-	select {
-	case l.out <- frame:
-		return true
-	default:
-		l.finish(&endError{reason: devicev1.EndReason_END_REASON_VIOLATION, text: "the device does not take its frames"})
+	w := wait(frame)
+	l.mu.Lock()
+	if l.end != nil {
+		l.mu.Unlock()
 		return false
 	}
+	ok := l.out.push(w)
+	start := ok && l.startLocked()
+	l.mu.Unlock()
+	if start {
+		go l.write()
+	}
+	if !ok {
+		l.finish(overfull())
+	}
+	return ok
 }
 
-func (l *Link) finish(e *endError) {
-	l.endOnce.Do(func() {
-		l.end = e
-		close(l.done)
+// startLocked says whether the caller has to start a writer.
+func (l *Link) startLocked() bool {
+	if l.wire == nil || l.writing {
+		return false
+	}
+	l.writing = true
+	return true
+}
+
+// finish ends the link; the first reason counts. It does not wait. What still waits to be written is dropped: it may
+// travel on the next link already.
+func (l *Link) finish(end *End) {
+	l.mu.Lock()
+	if l.end != nil {
+		l.mu.Unlock()
+		return
+	}
+	l.end = end
+	dropped := len(l.out.waiting)
+	l.out = outbox{}
+	close(l.done)
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	wire, start := l.wire, l.startLocked()
+	l.mu.Unlock()
+	l.hub.Meter.FramesDropped(dropped)
+	l.leaving.Go(func() { // finish is called under locks, and these may wait
+		l.hub.leave(l)
+		if wire != nil {
+			wire.Hurry()
+		}
+		if start {
+			l.write()
+		}
 	})
 }
 
 // Done is closed when the link has to end.
 func (l *Link) Done() <-chan struct{} { return l.done }
 
-// Serve writes the link's frames by send until the link ends, and returns why. It sends heartbeats and watches the
-// device's.
-func (l *Link) Serve(ctx context.Context, send func([]*devicev1.ServerFrame) error) error {
-	defer l.hub.leave(l)
-	beat := time.NewTicker(l.hub.Heartbeat)
-	defer beat.Stop()
-	var number uint64
-	var waiting []*devicev1.ServerFrame // kept for its memory
-	for {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("link of %s: %w", l.Device, context.Cause(ctx))
-		case <-l.done:
-			return l.farewell(send)
-		case frame := <-l.out:
-			waiting = l.waiting(append(waiting[:0], frame))
-			if err := send(waiting); err != nil {
-				return fmt.Errorf("send to %s: %w", l.Device, err)
-			}
-			clear(waiting)
-		case <-beat.C:
-			if silent := l.hub.elapsed() - time.Duration(l.heard.Load()); silent > l.hub.Lease {
-				return fault.New(fault.Expired, "the device was silent for %s", silent.Round(time.Second))
-			}
-			number++
-			if err := send([]*devicev1.ServerFrame{{Kind: &devicev1.ServerFrame_Heartbeat{
-				Heartbeat: &devicev1.ServerHeartbeat{Number: number},
-			}}}); err != nil {
-				return fmt.Errorf("send to %s: %w", l.Device, err)
-			}
-		}
+func (l *Link) ended() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
 	}
 }
 
-// farewell tells the device why its link ends. A device that does not listen any more is no fault.
-// waiting adds what else is queued, as far as one message takes it.
-func (l *Link) waiting(frames []*devicev1.ServerFrame) []*devicev1.ServerFrame {
-	for size := proto.Size(frames[0]); size < batchBytes && len(frames) < batchFrames; {
-		select {
-		case frame := <-l.out:
-			frames = append(frames, frame)
-			size += proto.Size(frame)
-		default:
-			return frames
-		}
-	}
-	return frames
-}
-
-func (l *Link) farewell(send func([]*devicev1.ServerFrame) error) error {
+// Serve holds the link: it writes to the wire while read takes in what the device says. It returns when the link has
+// ended and nothing is written any more, and says why. Read has to return when the wire hangs up.
+func (l *Link) Serve(ctx context.Context, wire Wire, read func() error) error {
+	stop := context.AfterFunc(ctx, func() { l.finish(broken(context.Cause(ctx))) })
+	defer stop()
+	l.mu.Lock()
+	l.wire = wire
 	if l.end == nil {
+		// The first beat comes a little early, each link's at another time: links that were opened in one moment do not
+		// all beat in one moment.
+		l.timer = time.AfterFunc(time.Duration((1+rand.Float64())/2*float64(l.hub.Heartbeat)), l.beat)
+	}
+	start := (l.end != nil || len(l.out.waiting) > 0) && l.startLocked()
+	l.mu.Unlock()
+	if start {
+		go l.write()
+	}
+	l.finish(broken(read()))
+	<-l.gone
+	l.leaving.Wait()
+	if l.end.cause == nil {
 		return nil
 	}
-	frame := &devicev1.LinkEnd{Reason: l.end.reason}
-	if l.end.after > 0 {
-		frame.RetryAfter = durationpb.New(l.end.after)
+	return l.end
+}
+
+// write sends what waits, and after that the farewell if the link has ended.
+func (l *Link) write() {
+	var frames []*devicev1.ServerFrame
+	for {
+		l.mu.Lock()
+		frames = l.out.take(frames[:0])
+		end := l.end
+		if len(frames) == 0 && end == nil {
+			l.writing = false
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+		if end != nil {
+			if frame := end.Frame(); frame != nil {
+				_ = l.wire.Send([]*devicev1.ServerFrame{frame}) // a device that does not listen any more is no fault
+			}
+			break
+		}
+		began := time.Now()
+		if err := l.wire.Send(frames); err != nil {
+			l.finish(broken(err))
+			break
+		}
+		l.hub.Meter.FramesSent(len(frames), time.Since(began))
+		clear(frames)
 	}
-	err := send([]*devicev1.ServerFrame{{Kind: &devicev1.ServerFrame_End{End: frame}}})
-	return errors.Join(l.end, err)
+	l.wire.Hangup()
+	close(l.gone)
+}
+
+// beat tells the device that the server is alive, and looks whether the device is. A device whose queue is not empty
+// gets no heartbeat: what waits says as much.
+func (l *Link) beat() {
+	if l.ended() {
+		return
+	}
+	quiet := l.hub.elapsed() - time.Duration(l.heard.Load())
+	if quiet >= l.hub.Lease {
+		l.finish(silent(quiet))
+		return
+	}
+	if quiet > l.hub.Heartbeat*3/2 {
+		l.hub.Meter.HeartbeatMissed()
+	}
+	l.mu.Lock()
+	idle := len(l.out.waiting) == 0
+	l.mu.Unlock()
+	if idle {
+		l.beats++
+		l.queue(&devicev1.ServerFrame{Kind: &devicev1.ServerFrame_Heartbeat{
+			Heartbeat: &devicev1.ServerHeartbeat{Number: l.beats},
+		}})
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.end == nil {
+		l.timer.Reset(min(l.hub.Heartbeat, l.hub.Lease-quiet))
+	}
 }
 
 // Receive takes in one frame of the device. An error ends the link.
@@ -152,10 +234,8 @@ func (l *Link) Receive(frame *devicev1.DeviceFrame) error {
 
 func (l *Link) receive(frame *devicev1.DeviceFrame) error {
 	l.heard.Store(int64(l.hub.elapsed()))
-	select {
-	case <-l.done: // what a replaced link still says does not count
+	if l.ended() { // what a replaced link still says does not count
 		return fault.New(fault.NotFound, "this link has ended: open a new one")
-	default:
 	}
 	switch kind := frame.GetKind().(type) {
 	case *devicev1.DeviceFrame_Acknowledgement:
@@ -167,7 +247,7 @@ func (l *Link) receive(frame *devicev1.DeviceFrame) error {
 	case *devicev1.DeviceFrame_Delta:
 		return l.apply(l.hub.State.Delta(l.Device, l.Epoch, kind.Delta))
 	case *devicev1.DeviceFrame_Goodbye:
-		l.finish(nil)
+		l.finish(left())
 	case *devicev1.DeviceFrame_Hello:
 		return fault.New(fault.Invalid, "a link begins with one Hello")
 	default: // heartbeats, and kinds of a newer device

@@ -7,6 +7,7 @@ import (
 	"throwbar.dev/throwbar/gen/go/throwbar/control/v1/controlv1connect"
 	"throwbar.dev/throwbar/server/auth"
 	"throwbar.dev/throwbar/server/dispatch"
+	"throwbar.dev/throwbar/server/event"
 )
 
 var _ controlv1connect.CommandServiceHandler = (*commandHandler)(nil)
@@ -80,13 +81,14 @@ func (h *commandHandler) WatchEvents(
 	if err != nil {
 		return err
 	}
-	return h.cfg.Events.Watch(ctx, token.Workspace, req.GetDeviceId(), req.Cursor,
-		func(e *controlv1.Event, reset bool) error {
-			if err := extendWrite(ctx); err != nil {
-				return err
-			}
+	watcher := event.Watcher{
+		Workspace: token.Workspace, Principal: token.ID, Device: req.GetDeviceId(), Cursor: req.Cursor,
+	}
+	return h.cfg.Events.Watch(ctx, watcher, func(e *controlv1.Event, reset bool) error {
+		return sendWatched(ctx, func() error {
 			return stream.Send(&controlv1.WatchEventsResponse{Event: e, Reset_: reset})
 		})
+	})
 }
 
 // CancelCommand cancels a command.

@@ -3,6 +3,7 @@ package rpc
 import (
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
@@ -24,11 +25,15 @@ func freshnessProto(f browser.Freshness) *controlv1.Freshness {
 }
 
 func deviceProto(d device.Device, tabs int, f browser.Freshness) *controlv1.Device {
-	return &controlv1.Device{
+	out := &controlv1.Device{
 		DeviceId: d.ID, Name: d.Name, Kind: d.Kind, Agent: d.Agent, Platform: d.Platform, Online: d.Online,
 		LastSeen: stamp(d.LastSeen), PairedAt: stamp(d.PairedAt), TabCount: uint32(tabs), Freshness: freshnessProto(f),
 		Actions: d.Actions,
 	}
+	if d.Skew != 0 {
+		out.ClockSkew = durationpb.New(d.Skew)
+	}
+	return out
 }
 
 func tokenProto(t auth.Token) *controlv1.Token {

@@ -24,7 +24,7 @@ func TestTheWriteDeadlineMovesNowAndThenAndIsTakenAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &recorder{ResponseWriter: httptest.NewRecorder()}
 		start := time.Now()
-		handler := withDeadlines(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		handler := withDeadlines(sendWithin, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			for range 41 { // a frame each second
 				if err := extendWrite(r.Context()); err != nil {
 					t.Error(err)
@@ -48,7 +48,7 @@ func TestTheWriteDeadlineMovesNowAndThenAndIsTakenAway(t *testing.T) {
 func TestARequestWithoutAStreamSetsNoDeadline(t *testing.T) {
 	t.Parallel()
 	w := &recorder{ResponseWriter: httptest.NewRecorder()}
-	withDeadlines(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil))
+	withDeadlines(sendWithin, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil))
 	if len(w.set) != 0 {
 		t.Errorf("deadlines %v", w.set)
 	}

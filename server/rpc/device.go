@@ -2,8 +2,6 @@ package rpc
 
 import (
 	"context"
-	"errors"
-	"io"
 	"time"
 
 	"connectrpc.com/connect/v2"
@@ -39,13 +37,19 @@ func (h *deviceHandler) Pair(ctx context.Context, req *devicev1.PairRequest) (*d
 	}, nil
 }
 
-// Connect holds a device's link on one bidirectional stream.
+// Connect holds a device's link on one bidirectional stream. This goroutine reads; see link.Link for who writes.
 func (h *deviceHandler) Connect(ctx context.Context, stream devicev1connect.DeviceServiceConnectServerStream) error {
 	token, err := auth.From(ctx)
 	if err != nil {
 		return err
 	}
-	readBy(ctx, time.Now().Add(helloWithin))
+	if !readBy(ctx, time.Now().Add(helloWithin)) {
+		return fault.New(fault.Unsupported, "a link needs a network connection")
+	}
+	wire := bidiWire{ctx, stream}
+	if err := h.cfg.Hub.Admit(ctx); err != nil {
+		return turnAway(err, wire.Send)
+	}
 	first, err := stream.Receive()
 	if err != nil {
 		return err
@@ -54,50 +58,11 @@ func (h *deviceHandler) Connect(ctx context.Context, stream devicev1connect.Devi
 	if len(first.GetFrames()) != 1 || first.GetFrames()[0].GetHello() == nil {
 		return fault.New(fault.Invalid, "the first message of a link has to be a Hello, and nothing else")
 	}
-	hello := first.GetFrames()[0].GetHello()
-	l, err := h.cfg.Hub.Open(ctx, token.Device, hello)
+	l, err := h.cfg.Hub.Open(ctx, token.Device, link.Bidi, first.GetFrames()[0].GetHello())
 	if err != nil {
-		return err
+		return turnAway(err, wire.Send)
 	}
-	return serve(ctx, l, stream)
-}
-
-// serve reads and writes side by side: the reader never waits for the writer.
-func serve(ctx context.Context, l *link.Link, stream devicev1connect.DeviceServiceConnectServerStream) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	reader := make(chan struct{})
-	go func() {
-		defer close(reader)
-		cancel(receive(l, stream))
-	}()
-	err := l.Serve(ctx, func(frames []*devicev1.ServerFrame) error {
-		if err := extendWrite(ctx); err != nil {
-			return err
-		}
-		return stream.Send(&devicev1.ConnectResponse{Frames: frames})
-	})
-	if readBy(ctx, time.Now()) { // wakes the reader; without a network the end of the call does
-		<-reader
-	}
-	if errors.Is(err, io.EOF) { // the device closed its side
-		return nil
-	}
-	return err
-}
-
-func receive(l *link.Link, stream devicev1connect.DeviceServiceConnectServerStream) error {
-	for {
-		msg, err := stream.Receive()
-		if err != nil {
-			return err
-		}
-		for _, frame := range msg.GetFrames() {
-			if err := l.Receive(frame); err != nil {
-				return err
-			}
-		}
-	}
+	return l.Serve(ctx, wire, func() error { return receive(l, stream) })
 }
 
 // Watch holds a device's link as a stream of server frames.
@@ -108,15 +73,21 @@ func (h *deviceHandler) Watch(
 	if err != nil {
 		return err
 	}
-	l, err := h.cfg.Hub.Open(ctx, token.Device, req.GetHello())
-	if err != nil {
-		return err
+	wire := watchWire{ctx, stream}
+	if err := h.cfg.Hub.Admit(ctx); err != nil {
+		return turnAway(err, wire.Send)
 	}
-	return l.Serve(ctx, func(frames []*devicev1.ServerFrame) error {
-		if err := extendWrite(ctx); err != nil {
-			return err
+	l, err := h.cfg.Hub.Open(ctx, token.Device, link.Watch, req.GetHello())
+	if err != nil {
+		return turnAway(err, wire.Send)
+	}
+	return l.Serve(ctx, wire, func() error {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-l.Done():
+			return nil
 		}
-		return stream.Send(&devicev1.WatchResponse{Frames: frames})
 	})
 }
 

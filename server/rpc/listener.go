@@ -8,9 +8,11 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"throwbar.dev/throwbar/gen/go/throwbar/device/v1/devicev1connect"
+	"throwbar.dev/throwbar/server/fault"
 )
 
 // Listener has the rules of the address that the server listens on.
@@ -78,16 +80,23 @@ type deadlineKey struct{}
 
 // deadlines bound the reads and writes of one request.
 type deadlines struct {
-	control  *http.ResponseController
-	extended time.Time // when the write deadline was last moved; used by the stream's one writer
+	control *http.ResponseController
+	within  time.Duration // how long a peer may go without reading
+
+	mu       sync.Mutex
+	extended time.Time // guarded by mu; when the write deadline was last moved
+	hurried  bool      // guarded by mu; it is moved no more
 }
 
 // withDeadlines gives handlers of streams a way to bound each read and write: a peer that does not read would block a
 // writer for ever. A connection that is used again starts without a deadline.
-func withDeadlines(next http.Handler) http.Handler {
+func withDeadlines(within time.Duration, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d := &deadlines{control: http.NewResponseController(w)}
+		d := &deadlines{control: http.NewResponseController(w), within: within}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), deadlineKey{}, d)))
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.hurried = true
 		if !d.extended.IsZero() {
 			_ = d.control.SetWriteDeadline(time.Time{}) // the response is written, or its connection is gone
 		}
@@ -99,12 +108,17 @@ func withDeadlines(next http.Handler) http.Handler {
 // loop. In tests without a network there is nothing to move.
 func extendWrite(ctx context.Context) error {
 	d, ok := ctx.Value(deadlineKey{}).(*deadlines)
+	if !ok {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	now := time.Now()
-	if !ok || now.Sub(d.extended) < sendWithin/4 {
+	if d.hurried || now.Sub(d.extended) < d.within/4 {
 		return nil
 	}
 	d.extended = now
-	if err := d.control.SetWriteDeadline(now.Add(sendWithin)); err != nil {
+	if err := d.control.SetWriteDeadline(now.Add(d.within)); err != nil {
 		return fmt.Errorf("set write deadline: %w", err)
 	}
 	return nil
@@ -117,8 +131,39 @@ func endWrite(ctx context.Context) {
 	}
 }
 
+// hurryWrite gives what is being written a short time more. The stream ends after that.
+func hurryWrite(ctx context.Context) {
+	d, ok := ctx.Value(deadlineKey{}).(*deadlines)
+	if !ok {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.hurried {
+		return
+	}
+	d.hurried = true
+	d.extended = time.Now()
+	_ = d.control.SetWriteDeadline(d.extended.Add(min(farewellWithin, d.within))) // a connection that is gone needs none
+}
+
 // readBy sets the deadline of reads; the zero time takes it away. It says false where there is nothing to set.
 func readBy(ctx context.Context, t time.Time) bool {
 	d, ok := ctx.Value(deadlineKey{}).(*deadlines)
 	return ok && d.control.SetReadDeadline(t) == nil
+}
+
+// sendWatched sends to a caller that follows something. One that does not read loses its stream, and comes back with
+// its cursor: it holds up nobody, but it must not be held for ever either.
+func sendWatched(ctx context.Context, send func() error) error {
+	if err := extendWrite(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
+	err := send()
+	d, ok := ctx.Value(deadlineKey{}).(*deadlines)
+	if !ok || time.Since(began) < d.within/2 {
+		return err
+	}
+	return fault.Wrap(fault.Busy, err, "this watcher does not read what it is sent: follow again from the last cursor").Retry()
 }

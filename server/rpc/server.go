@@ -46,6 +46,9 @@ type Config struct {
 	Browser    *browser.State
 	Saved      SavedReader
 	Events     *event.Feed
+	Metrics    http.Handler  // what /metrics shows; nil if it shows nothing
+	Meter      Meter         // may be nil
+	SendWithin time.Duration // how long a peer may go without reading; the package's own if zero
 	Version    string
 	Listener   Listener
 	Log        *slog.Logger
@@ -88,7 +91,14 @@ func (s *Server) Handler() http.Handler {
 		connecthttp.WithCompressMinBytes(compressFrom),
 		connecthttp.WithConditionalOptions(optionsOf),
 	)
-	return s.cfg.Listener.guard(s.cfg.Directory.Origins, withDeadlines(mux))
+	if s.cfg.Metrics != nil {
+		mux.Handle("GET /metrics", readable(s.cfg.Tokens, s.cfg.Metrics))
+	}
+	within := s.cfg.SendWithin
+	if within == 0 {
+		within = sendWithin
+	}
+	return s.cfg.Listener.guard(s.cfg.Directory.Origins, counted(s.cfg.Meter, withDeadlines(within, mux)))
 }
 
 // optionsOf are the options of one method. Callers' services read JSON strictly; a device's frames may have fields of

@@ -41,6 +41,7 @@ func (s *Storage) Devices(ctx context.Context) ([]device.Device, error) {
 				ID: row.ID, Workspace: row.Workspace, Name: row.Name, Kind: devicev1.Kind(row.Kind), Agent: row.Agent,
 				Platform: row.Platform, Origin: row.Origin, PairedAt: fromMillis(row.PairedAt),
 				LastSeen: fromMillis(row.LastSeen), Boot: row.BootTag, Actions: actions, Epoch: uint64(row.Epoch),
+				Away: row.Online != 0,
 			})
 			after = row.ID
 		}
@@ -67,6 +68,23 @@ func deviceEvent(ctx context.Context, q *db.Queries, d device.Device, at time.Ti
 	})
 }
 
+// Begin implements device.Store.
+func (s *Storage) Begin(ctx context.Context, step uint64) error {
+	return s.store.Write(ctx, store.Synced, func(ctx context.Context, q *db.Queries) error {
+		if _, err := q.BeginDevices(ctx, int64(step)); err != nil {
+			return fmt.Errorf("raise epochs: %w", err)
+		}
+		return nil
+	})
+}
+
+func online(d device.Device) int64 {
+	if d.Online || d.Away {
+		return 1
+	}
+	return 0
+}
+
 // Seen implements device.Store.
 func (s *Storage) Seen(d device.Device, change controlv1.DeviceChange) {
 	s.later("what a device says of itself", func(ctx context.Context, q *db.Queries) error {
@@ -76,7 +94,7 @@ func (s *Storage) Seen(d device.Device, change controlv1.DeviceChange) {
 		}
 		if _, err := q.UpdateDeviceSeen(ctx, db.UpdateDeviceSeenParams{
 			ID: d.ID, LastSeen: millis(d.LastSeen), BootTag: d.Boot, Actions: actions, Agent: d.Agent, Platform: d.Platform,
-			Epoch: int64(d.Epoch),
+			Epoch: int64(d.Epoch), Online: online(d),
 		}); err != nil {
 			return fmt.Errorf("update device: %w", err)
 		}
@@ -190,23 +208,20 @@ func (s *Storage) RevokeToken(ctx context.Context, t auth.Token) error {
 	})
 }
 
+// copiesPage is how many copies are read at once; one may be several MiB.
+const copiesPage = 64
+
 // Copies implements browser.Store.
-func (s *Storage) Copies(ctx context.Context) ([]browser.Copy, error) {
-	var out []browser.Copy
-	after := ""
-	for {
-		rows, err := s.store.Read().ListBrowsers(ctx, db.ListBrowsersParams{AfterDeviceID: after, PageSize: pageSize})
-		if err != nil {
-			return nil, fmt.Errorf("list browser states: %w", err)
-		}
-		for _, row := range rows {
-			out = append(out, browser.Copy{Device: row.DeviceID, AsOf: fromMillis(row.AsOf), Body: row.Body})
-			after = row.DeviceID
-		}
-		if len(rows) < pageSize {
-			return out, nil
-		}
+func (s *Storage) Copies(ctx context.Context, after string) ([]browser.Copy, error) {
+	rows, err := s.store.Read().ListBrowsers(ctx, db.ListBrowsersParams{AfterDeviceID: after, PageSize: copiesPage})
+	if err != nil {
+		return nil, fmt.Errorf("list browser states: %w", err)
 	}
+	out := make([]browser.Copy, 0, len(rows))
+	for _, row := range rows {
+		out = append(out, browser.Copy{Device: row.DeviceID, AsOf: fromMillis(row.AsOf), Body: row.Body})
+	}
+	return out, nil
 }
 
 // Keep implements browser.Store.
@@ -217,6 +232,18 @@ func (s *Storage) Keep(ctx context.Context, copies []browser.Copy) error {
 				DeviceID: c.Device, AsOf: millis(c.AsOf), Body: c.Body,
 			}); err != nil {
 				return fmt.Errorf("store browser state: %w", err)
+			}
+		}
+		return nil
+	})
+}
+
+// Drop implements browser.Store.
+func (s *Storage) Drop(ctx context.Context, devices []string) error {
+	return s.store.Write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) error {
+		for _, id := range devices {
+			if _, err := q.DeleteBrowser(ctx, id); err != nil {
+				return fmt.Errorf("remove browser state: %w", err)
 			}
 		}
 		return nil

@@ -31,12 +31,34 @@ type Storage struct {
 	store *store.Store
 	feed  *event.Feed
 	log   *slog.Logger
+	meter Meter // may be nil
 }
 
-// New makes the adapters. Feed makes the event feed over them.
-func New(s *store.Store, log *slog.Logger) *Storage {
+// Meter counts writes. Its methods must not wait.
+type Meter interface {
+	// StoreWrote is one write from its request to its commit: synced, fast, or one that nobody waited for.
+	StoreWrote(kind string, took time.Duration)
+}
+
+// Measure says who counts writes. It has to be called before the first one.
+func (s *Storage) Measure(meter Meter) {
+	s.meter = meter
+}
+
+func (s *Storage) wrote(kind string, began time.Time) {
+	if s.meter != nil {
+		s.meter.StoreWrote(kind, time.Since(began))
+	}
+}
+
+// New makes the adapters. Watchers read the event log through between, if it is not nil.
+func New(s *store.Store, log *slog.Logger, between func(event.Journal) event.Journal) *Storage {
 	st := &Storage{store: s, log: log}
-	st.feed = event.New(st)
+	var journal event.Journal = st
+	if between != nil {
+		journal = between(st)
+	}
+	st.feed = event.New(journal)
 	return st
 }
 
@@ -82,7 +104,9 @@ func appendEvent(ctx context.Context, q *db.Queries, workspace string, at time.T
 
 // later writes soon, and says in the log if that did not work: nobody waits for it.
 func (s *Storage) later(what string, write func(context.Context, *db.Queries) error) {
+	began := time.Now()
 	s.store.WriteLater(write, func(err error) {
+		s.wrote("later", began)
 		if err != nil {
 			s.log.ErrorContext(context.Background(), "writing later failed", slog.String("what", what), slog.Any("error", err))
 			return
@@ -93,9 +117,15 @@ func (s *Storage) later(what string, write func(context.Context, *db.Queries) er
 
 // write writes now and wakes the watchers.
 func (s *Storage) write(ctx context.Context, level store.Level, write func(context.Context, *db.Queries) error) error {
+	began := time.Now()
 	if err := s.store.Write(ctx, level, write); err != nil {
 		return err
 	}
+	kind := "fast"
+	if level == store.Synced {
+		kind = "synced"
+	}
+	s.wrote(kind, began)
 	s.feed.Hint()
 	return nil
 }

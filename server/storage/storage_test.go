@@ -35,7 +35,7 @@ func open(t *testing.T) *storage.Storage {
 			t.Error(err)
 		}
 	})
-	return storage.New(s, slog.New(slog.DiscardHandler))
+	return storage.New(s, slog.New(slog.DiscardHandler), nil)
 }
 
 // command is a close of one tab in a workspace, and what is kept for it.

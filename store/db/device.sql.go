@@ -9,6 +9,19 @@ import (
 	"context"
 )
 
+const beginDevices = `-- name: BeginDevices :execrows
+update srv_device set epoch = epoch + $1 where revoked_at = 0
+`
+
+// BeginDevices raises the epochs of all devices at the start of a server, far above what may have been lost unwritten.
+func (q *Queries) BeginDevices(ctx context.Context, step int64) (int64, error) {
+	result, err := q.db.ExecContext(ctx, beginDevices, step)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const deleteBrowser = `-- name: DeleteBrowser :execrows
 delete from srv_browser where device_id = $1
 `
@@ -33,7 +46,7 @@ func (q *Queries) GetBrowser(ctx context.Context, deviceID string) (Browser, err
 }
 
 const getDevice = `-- name: GetDevice :one
-select id, workspace, name, kind, agent, platform, paired_at, last_seen, revoked_at, boot_tag, actions, epoch, origin from srv_device where workspace = $1 and id = $2
+select id, workspace, name, kind, agent, platform, paired_at, last_seen, revoked_at, boot_tag, actions, epoch, origin, online from srv_device where workspace = $1 and id = $2
 `
 
 type GetDeviceParams struct {
@@ -58,6 +71,7 @@ func (q *Queries) GetDevice(ctx context.Context, arg GetDeviceParams) (Device, e
 		&i.Actions,
 		&i.Epoch,
 		&i.Origin,
+		&i.Online,
 	)
 	return i, err
 }
@@ -102,7 +116,7 @@ func (q *Queries) InsertDevice(ctx context.Context, arg InsertDeviceParams) erro
 }
 
 const listAllDevices = `-- name: ListAllDevices :many
-select id, workspace, name, kind, agent, platform, paired_at, last_seen, revoked_at, boot_tag, actions, epoch, origin from srv_device where id > $1 and revoked_at = 0 order by id limit $2
+select id, workspace, name, kind, agent, platform, paired_at, last_seen, revoked_at, boot_tag, actions, epoch, origin, online from srv_device where id > $1 and revoked_at = 0 order by id limit $2
 `
 
 type ListAllDevicesParams struct {
@@ -135,6 +149,7 @@ func (q *Queries) ListAllDevices(ctx context.Context, arg ListAllDevicesParams) 
 			&i.Actions,
 			&i.Epoch,
 			&i.Origin,
+			&i.Online,
 		); err != nil {
 			return nil, err
 		}
@@ -182,7 +197,7 @@ func (q *Queries) ListBrowsers(ctx context.Context, arg ListBrowsersParams) ([]B
 }
 
 const listDevices = `-- name: ListDevices :many
-select id, workspace, name, kind, agent, platform, paired_at, last_seen, revoked_at, boot_tag, actions, epoch, origin from srv_device
+select id, workspace, name, kind, agent, platform, paired_at, last_seen, revoked_at, boot_tag, actions, epoch, origin, online from srv_device
 where workspace = $1 and name >= $2 and (name > $2 or id > $3) and revoked_at = 0
 order by name, id
 limit $4
@@ -224,6 +239,7 @@ func (q *Queries) ListDevices(ctx context.Context, arg ListDevicesParams) ([]Dev
 			&i.Actions,
 			&i.Epoch,
 			&i.Origin,
+			&i.Online,
 		); err != nil {
 			return nil, err
 		}
@@ -293,8 +309,9 @@ func (q *Queries) TouchDevice(ctx context.Context, arg TouchDeviceParams) (int64
 
 const updateDeviceSeen = `-- name: UpdateDeviceSeen :execrows
 update srv_device
-set last_seen = $1, boot_tag = $2, actions = $3, agent = $4, platform = $5, epoch = $6
-where id = $7 and revoked_at = 0
+set last_seen = $1, boot_tag = $2, actions = $3, agent = $4, platform = $5, epoch = $6,
+  online = $7
+where id = $8 and revoked_at = 0
 `
 
 type UpdateDeviceSeenParams struct {
@@ -304,6 +321,7 @@ type UpdateDeviceSeenParams struct {
 	Agent    string
 	Platform string
 	Epoch    int64
+	Online   int64
 	ID       string
 }
 
@@ -316,6 +334,7 @@ func (q *Queries) UpdateDeviceSeen(ctx context.Context, arg UpdateDeviceSeenPara
 		arg.Agent,
 		arg.Platform,
 		arg.Epoch,
+		arg.Online,
 		arg.ID,
 	)
 	if err != nil {

@@ -58,6 +58,7 @@ type Device struct {
 	Actions   string
 	Epoch     int64
 	Origin    string
+	Online    int64
 }
 
 type Event struct {

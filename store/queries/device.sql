@@ -24,8 +24,13 @@ update srv_device set name = @name where workspace = @workspace and id = @id and
 -- UpdateDeviceSeen writes what the device says of itself each time it connects.
 -- name: UpdateDeviceSeen :execrows
 update srv_device
-set last_seen = @last_seen, boot_tag = @boot_tag, actions = @actions, agent = @agent, platform = @platform, epoch = @epoch
+set last_seen = @last_seen, boot_tag = @boot_tag, actions = @actions, agent = @agent, platform = @platform, epoch = @epoch,
+  online = @online
 where id = @id and revoked_at = 0;
+
+-- BeginDevices raises the epochs of all devices at the start of a server, far above what may have been lost unwritten.
+-- name: BeginDevices :execrows
+update srv_device set epoch = epoch + @step where revoked_at = 0;
 
 -- name: TouchDevice :execrows
 update srv_device set last_seen = @last_seen where id = @id and revoked_at = 0;

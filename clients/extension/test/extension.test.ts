@@ -291,15 +291,20 @@ test("a device that was revoked forgets its pairing and nothing else", async () 
   expect(["revoked", "unpaired"]).toContain(await status(ext));
 });
 
-test("a server that goes away for a moment is given the time that it asks for", async () => {
-  const ext = new FakeExtension();
-  await ext.online();
-  ext.server.link.send({ case: "end", value: { reason: EndReason.GOING_AWAY, retryAfter: { seconds: 5n } } });
-  await soon();
-  expect(await status(ext)).toBe("waiting");
-  await vi.advanceTimersByTimeAsync(1000);
-  expect(ext.server.links).toHaveLength(2);
-});
+test.each([EndReason.GOING_AWAY, EndReason.BUSY])(
+  "a server that ends a link for %s is given the time that it asks for",
+  async (reason) => {
+    const ext = new FakeExtension();
+    await ext.online();
+    ext.server.link.send({ case: "end", value: { reason, retryAfter: { seconds: 5n } } });
+    await soon();
+    expect(await status(ext)).toBe("waiting");
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(ext.server.links).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(ext.server.links).toHaveLength(2);
+  },
+);
 
 test("a token that is not accepted is said plainly", async () => {
   const ext = new FakeExtension();

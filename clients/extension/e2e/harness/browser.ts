@@ -102,7 +102,8 @@ export class Browser {
 
   async stop(): Promise<void> {
     await this.down();
-    await rm(this.#folder, { recursive: true, force: true });
+    // Helper processes of a browser that has ended write a moment longer.
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   }
 
   /** The worker that runs now. */

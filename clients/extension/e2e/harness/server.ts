@@ -49,7 +49,7 @@ export class Server {
 
   async remove(): Promise<void> {
     await this.down();
-    await rm(this.#folder, { recursive: true, force: true });
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   }
 
   output(): string {

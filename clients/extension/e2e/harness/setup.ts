@@ -39,5 +39,5 @@ export default function setup(project: TestProject): () => void {
   project.provide("extension", extension);
   project.provide("server", process.env.THROWBAR_BIN ?? goBuild("throwbar", "./cmd/throwbar"));
   project.provide("model", goBuild("scriptedmodel", "./clients/extension/e2e/scriptedmodel"));
-  return () => rmSync(folder, { recursive: true, force: true });
+  return () => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 }

@@ -1,6 +1,7 @@
 /** The worker's side: it runs commands, reads the browser's state, and sees to it that there is a link. */
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { base64Decode, base64Encode } from "@bufbuild/protobuf/wire";
+import { timestampNow } from "@bufbuild/protobuf/wkt";
 import { supported } from "@throwbar/es/commands";
 import { newBootTag } from "@throwbar/es/ids";
 import { catalogueDigest } from "@throwbar/es/pb/checks";
@@ -188,6 +189,7 @@ export class WorkerSide {
       deviceId: pairing.deviceId,
       bootTag: boot,
       catalogueDigest,
+      time: timestampNow(),
       actions: supported(handlers),
       runningCommandIds: entries.flatMap(([id, entry]) => (entry.state === "started" ? [id] : [])),
       outcomes,

@@ -10,16 +10,11 @@ export class Backoff {
     this.#random = random;
   }
 
-  /** The wait before the next attempt. */
-  next(): number {
+  /** The wait before the next attempt: what the server asks for at the least, and jitter. */
+  next(afterMs = 0): number {
     const ceiling = Math.min(mostMs, leastMs * 2 ** Math.min(this.#attempts + 1, 16));
     this.#attempts++;
-    return leastMs + this.#random() * (ceiling - leastMs);
-  }
-
-  /** A wait that is spread over as long as the server asks for. */
-  spread(afterMs: number): number {
-    return leastMs + this.#random() * Math.max(afterMs, leastMs);
+    return afterMs + leastMs + this.#random() * (ceiling - leastMs);
   }
 
   reset(): void {

@@ -160,10 +160,13 @@ export class Link {
         return false;
       case EndReason.GOING_AWAY:
         this.#backoff.reset();
-        await this.#wait("waiting", "The server stops for a moment.", this.#backoff.spread(end.afterMs));
+        await this.#wait("waiting", "The server stops for a moment.", this.#backoff.next(end.afterMs));
+        return true;
+      case EndReason.BUSY:
+        await this.#wait("waiting", "Many devices connect to the server at once.", this.#backoff.next(end.afterMs));
         return true;
       default:
-        await this.#wait(...this.#failure(end), this.#backoff.next());
+        await this.#wait(...this.#failure(end), this.#backoff.next(end.afterMs));
         return true;
     }
   }

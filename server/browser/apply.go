@@ -1,0 +1,263 @@
+package browser
+
+import (
+	"maps"
+	"slices"
+
+	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
+	"throwbar.dev/throwbar/ident"
+	"throwbar.dev/throwbar/server/browser/search"
+)
+
+// batch is how many tabs go into the index, or out of it, while queries wait: a few microseconds each.
+const batch = 16
+
+// change is what happens to a device's state at once.
+type change struct {
+	content
+
+	removed []string
+	whole   bool // all else goes
+}
+
+// plan is a change worked out against a state.
+type plan struct {
+	fresh []row    // to be put into the index
+	rows  []uint32 // of fresh, once they are in
+	same  []moved
+	old   []uint32 // rows that go: closed, or replaced by fresh ones
+	bytes int
+
+	windows map[string]*commandv1.Window
+	groups  map[string]*commandv1.TabGroup
+}
+
+// moved is a row with the same title and address that is changed where it is.
+type moved struct {
+	at  uint32
+	row row
+}
+
+// apply takes in a change; shown is called when queries see it. The device's ingest is held. On an error nothing has
+// happened.
+func (s *State) apply(ds *deviceState, c change, shown func()) error {
+	p := ds.plan(c)
+	if len(ds.byTab)+len(p.fresh)-len(p.old) > maxTabs || len(p.windows) > maxWindows || len(p.groups) > maxGroups || p.bytes > maxText {
+		return tooMuch()
+	}
+	s.put(ds, p)
+	order := ds.reorder(p)
+	s.mu.Lock()
+	for _, m := range p.same {
+		ds.rows[m.at] = m.row
+	}
+	for _, r := range p.old {
+		delete(ds.byTab, ds.rows[r].tab)
+	}
+	for _, r := range p.rows {
+		ds.byTab[ds.rows[r].tab] = r
+		ds.pages[r/search.PageSize].shown |= 1 << (r % search.PageSize)
+	}
+	s.hide(ds, p.old)
+	ds.order, ds.windows, ds.groups, ds.bytes, ds.of = order, p.windows, p.groups, p.bytes, ds.boot
+	shown()
+	s.mu.Unlock()
+	s.clear(ds, p.old)
+	return nil
+}
+
+// plan compares a change with the state.
+func (ds *deviceState) plan(c change) *plan {
+	p := &plan{bytes: ds.bytes, windows: ds.windows, groups: ds.groups}
+	named := make(map[int64]*commandv1.Tab, len(c.tabs)) // of two with one id the last counts
+	for _, t := range c.tabs {
+		named[native(t.GetTabId())] = t
+	}
+	foreign := ds.of != ds.boot // ids of an earlier start of the browser name other tabs
+	for id, t := range named {
+		fresh := rowOf(t)
+		at, known := ds.byTab[id]
+		known = known && !foreign
+		if known && ds.rows[at].title == fresh.title && ds.rows[at].text == fresh.text {
+			fresh.text = ds.rows[at].text
+			if fresh != ds.rows[at] {
+				p.same = append(p.same, moved{at: at, row: fresh})
+			}
+			continue
+		}
+		if known {
+			p.old = append(p.old, at)
+		}
+		p.fresh = append(p.fresh, fresh)
+	}
+	if c.whole {
+		for id, at := range ds.byTab {
+			if named[id] == nil || foreign {
+				p.old = append(p.old, at)
+			}
+		}
+		p.windows, p.groups = map[string]*commandv1.Window{}, map[string]*commandv1.TabGroup{}
+	} else {
+		for _, text := range c.removed {
+			p.remove(ds, text, named)
+		}
+	}
+	for _, r := range p.fresh {
+		p.bytes += len(r.text)
+	}
+	p.old = slices.Compact(slices.Sorted(slices.Values(p.old)))
+	for _, at := range p.old {
+		p.bytes -= len(ds.rows[at].text)
+	}
+	p.merge(ds, c)
+	return p
+}
+
+// remove takes out what an id names. An id that is not of this device's current start names nothing.
+func (p *plan) remove(ds *deviceState, text string, named map[int64]*commandv1.Tab) {
+	id, err := ident.Parse(text)
+	if err != nil || id.Device != ds.id || id.Boot != ds.of {
+		return
+	}
+	if at, known := ds.byTab[id.Native]; known && id.Kind == ident.Tab && named[id.Native] == nil {
+		p.old = append(p.old, at)
+	}
+	if p.windows[text] != nil {
+		p.windows = maps.Clone(p.windows) // queries read the old one
+		delete(p.windows, text)
+	}
+	if p.groups[text] != nil {
+		p.groups = maps.Clone(p.groups)
+		delete(p.groups, text)
+	}
+}
+
+// merge puts in the windows and groups of a change.
+func (p *plan) merge(ds *deviceState, c change) {
+	if len(c.windows) > 0 {
+		p.windows = maps.Clone(p.windows)
+	}
+	for _, w := range c.windows {
+		p.windows[w.GetWindowId()] = &commandv1.Window{
+			WindowId: w.GetWindowId(), Kind: clip(w.GetKind(), maxWord), Focused: w.GetFocused(), State: clip(w.GetState(), maxWord),
+		}
+	}
+	if len(c.groups) > 0 {
+		p.groups = maps.Clone(p.groups)
+	}
+	for _, g := range c.groups {
+		p.groups[g.GetGroupId()] = &commandv1.TabGroup{
+			GroupId: g.GetGroupId(), WindowId: g.GetWindowId(), Title: clip(g.GetTitle(), maxTitle), Colour: g.GetColour(),
+			Collapsed: g.GetCollapsed(),
+		}
+	}
+}
+
+// put brings the fresh rows into the index, a few at a time. Nobody sees them yet.
+func (s *State) put(ds *deviceState, p *plan) {
+	var analyzer search.Analyzer
+	for some := range slices.Chunk(p.fresh, batch) {
+		var terms [batch]search.Terms
+		var domain [batch]string
+		for i := range some {
+			terms[i] = analyzer.Terms(texts(some[i].titleText(), some[i].url()))
+			domain[i] = domainOf(some[i].url())
+		}
+		s.mu.Lock()
+		for i := range some {
+			r := ds.take(func() uint32 { return s.newPage(ds) })
+			ds.rows[r], ds.domains[r] = some[i], s.domains.use(domain[i])
+			s.index.Put(ds.slot(r), terms[i])
+			p.rows = append(p.rows, r)
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (s *State) newPage(ds *deviceState) uint32 {
+	n := s.index.Page()
+	if int(n) >= len(s.owners) {
+		s.owners = append(s.owners, make([]owner, int(n)+1-len(s.owners))...)
+	}
+	s.owners[n] = owner{device: ds, first: uint32(len(ds.pages) * search.PageSize)}
+	return n
+}
+
+// hide takes rows out of the sight of queries. mu is held.
+func (s *State) hide(ds *deviceState, rows []uint32) {
+	for _, r := range rows {
+		ds.pages[r/search.PageSize].shown &^= 1 << (r % search.PageSize)
+	}
+}
+
+// clear takes rows that nobody sees out of the index, a few at a time.
+func (s *State) clear(ds *deviceState, rows []uint32) {
+	var analyzer search.Analyzer
+	for some := range slices.Chunk(rows, batch) {
+		var terms [batch]search.Terms
+		for i, r := range some {
+			terms[i] = analyzer.Terms(texts(ds.rows[r].titleText(), ds.rows[r].url()))
+		}
+		s.mu.Lock()
+		for i, r := range some {
+			s.index.Take(ds.slot(r), terms[i])
+			s.domains.drop(ds.domains[r])
+			ds.give(r, func(page uint32) {
+				s.owners[page] = owner{}
+				s.index.Release(page)
+			})
+		}
+		s.mu.Unlock()
+	}
+}
+
+// reorder is the order of the rows after a change. The rows still are as they were, but for the fresh ones: so those
+// that leave their place are found by it, and what stays between them is copied in whole stretches.
+func (ds *deviceState) reorder(p *plan) []uint32 {
+	type entry struct {
+		at  uint32
+		row *row
+	}
+	add := make([]entry, 0, len(p.rows)+len(p.same))
+	cuts := make([]int, 0, len(p.old)+len(p.same))
+	for _, r := range p.old {
+		cuts = append(cuts, ds.position(r))
+	}
+	for i := range p.same {
+		m := &p.same[i]
+		if was := &ds.rows[m.at]; was.window != m.row.window || was.index != m.row.index {
+			cuts = append(cuts, ds.position(m.at))
+			add = append(add, entry{at: m.at, row: &m.row})
+		}
+	}
+	for _, r := range p.rows {
+		add = append(add, entry{at: r, row: &ds.rows[r]})
+	}
+	if len(cuts)+len(add) == 0 {
+		return ds.order
+	}
+	slices.Sort(cuts)
+	stay := make([]uint32, 0, len(ds.order)-len(cuts))
+	from := 0
+	for _, cut := range cuts {
+		stay = append(stay, ds.order[from:cut]...)
+		from = cut + 1
+	}
+	stay = append(stay, ds.order[from:]...)
+	slices.SortFunc(add, func(a, b entry) int { return compareRows(a.row, b.row) })
+	order := make([]uint32, 0, len(stay)+len(add))
+	for _, e := range add {
+		n, _ := slices.BinarySearchFunc(stay, e.row, func(r uint32, to *row) int { return compareRows(&ds.rows[r], to) })
+		order = append(append(order, stay[:n]...), e.at)
+		stay = stay[n:]
+	}
+	return append(order, stay...)
+}
+
+// position is the place of a row in the order.
+func (ds *deviceState) position(r uint32) int {
+	n, _ := slices.BinarySearchFunc(ds.order, &ds.rows[r], func(other uint32, to *row) int {
+		return compareRows(&ds.rows[other], to)
+	})
+	return n
+}

@@ -1,0 +1,29 @@
+package browser
+
+import (
+	"context"
+	"math/bits"
+)
+
+// Texts is what a tab is searched by.
+func Texts(title, url string) []string { return texts(title, url) }
+
+// DomainOf is the domain that an address counts for.
+func DomainOf(url string) string { return domainOf(url) }
+
+// Has is the quick way to what search.Match says of Texts.
+func Has(title, url, word string) bool { return new(reader).has(title, url, word) }
+
+// Flush stores what has changed.
+func (s *State) Flush(ctx context.Context) error { return s.flush(ctx) }
+
+// Used is how many pages of the index have an owner, and how many of their slots are in use.
+func (s *State) Used() int {
+	n := 0
+	for _, own := range s.owners {
+		if own.device != nil {
+			n += 1 + bits.OnesCount64(own.device.pages[int(own.first)/64].used)
+		}
+	}
+	return n + len(s.domains.ids)
+}

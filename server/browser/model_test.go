@@ -1,0 +1,205 @@
+package browser_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
+	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
+	"throwbar.dev/throwbar/server/browser"
+	"throwbar.dev/throwbar/server/browser/search"
+)
+
+// model is a device as it really is, with the frames that it has sent and that have not come.
+type model struct {
+	r        *rand.Rand
+	boot     int
+	epoch    uint64
+	sequence uint64
+	tabs     map[int]*commandv1.Tab
+	road     []func() (string, error)
+	state    *browser.State
+	resync   bool
+}
+
+func (m *model) tab(n int) *commandv1.Tab {
+	return &commandv1.Tab{
+		TabId: fmt.Sprintf("lap_tb%d-%d", m.boot, n), WindowId: fmt.Sprintf("lap_wb%d-%d", m.boot, m.r.IntN(3)),
+		Index: uint32(m.r.IntN(5)), Title: sample(m.r, 3), Url: "https://" + sample(m.r, 4), Pinned: m.r.IntN(2) == 0,
+	}
+}
+
+// change opens, changes and closes tabs, and sends it as one delta.
+func (m *model) change() {
+	d := &devicev1.Delta{}
+	for range 1 + m.r.IntN(4) {
+		n := m.r.IntN(200)
+		switch {
+		case m.tabs[n] != nil && m.r.IntN(3) == 0:
+			d.Removed = append(d.Removed, m.tabs[n].GetTabId())
+			d.Tabs = slices.DeleteFunc(d.Tabs, func(t *commandv1.Tab) bool { return t.GetTabId() == m.tabs[n].GetTabId() })
+			delete(m.tabs, n)
+		case m.tabs[n] != nil && m.r.IntN(2) == 0:
+			m.tabs[n] = proto.CloneOf(m.tabs[n])
+			m.tabs[n].Index++
+			d.Tabs = append(d.Tabs, m.tabs[n])
+		default:
+			m.tabs[n] = m.tab(n)
+			d.Tabs = append(d.Tabs, m.tabs[n])
+		}
+	}
+	m.sequence++
+	d.Sequence = m.sequence
+	epoch := m.epoch
+	m.road = append(m.road, func() (string, error) { return m.state.Delta("lap", epoch, proto.CloneOf(d)) })
+}
+
+// snapshot sends all in chunks, with changes in between.
+func (m *model) snapshot() {
+	m.sequence++
+	sequence, epoch := m.sequence, m.epoch
+	all := slices.Collect(maps.Values(m.tabs))
+	chunks := 1 + m.r.IntN(4)
+	for i := range chunks {
+		s := &devicev1.Snapshot{Sequence: sequence, Chunk: uint32(i), Last: i == chunks-1, Tabs: all[len(all)*i/chunks : len(all)*(i+1)/chunks]}
+		m.road = append(m.road, func() (string, error) { return m.state.Snapshot("lap", epoch, proto.CloneOf(s)) })
+		if i < chunks-1 && m.r.IntN(2) == 0 {
+			m.change()
+		}
+	}
+}
+
+// arrive lets what is on the road come, with losses, repeats and frames that overtake others.
+func (m *model) arrive(t *testing.T, faults bool) {
+	t.Helper()
+	for len(m.road) > 0 {
+		at := 0
+		if faults && m.r.IntN(20) == 0 {
+			at = m.r.IntN(len(m.road))
+		}
+		frame := m.road[at]
+		if !faults || m.r.IntN(20) > 0 { // else it comes again later
+			m.road = slices.Delete(m.road, at, at+1)
+		}
+		if faults && m.r.IntN(20) == 0 {
+			continue
+		}
+		resync, err := frame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.resync = m.resync || resync != ""
+	}
+}
+
+func (m *model) same(t *testing.T, s *browser.State) {
+	t.Helper()
+	got, total := s.Tabs([]string{"lap"}, "", browser.Page{Limit: 1000})
+	if total != len(m.tabs) || len(got) != total || s.CountTabs("lap") != total {
+		t.Fatalf("%d of %d tabs, want %d", len(got), total, len(m.tabs))
+	}
+	if !slices.IsSortedFunc(got, func(a, b *commandv1.Tab) int {
+		return strings.Compare(a.GetWindowId()+string(rune('0'+a.GetIndex())), b.GetWindowId()+string(rune('0'+b.GetIndex())))
+	}) {
+		t.Fatal("not in order")
+	}
+	for _, tab := range got {
+		var boot, n int
+		if _, err := fmt.Sscanf(tab.GetTabId(), "lap_tb%d-%d", &boot, &n); err != nil || !proto.Equal(tab, m.tabs[n]) {
+			t.Fatalf("tab %v, want %v (%v)", tab, m.tabs[n], err)
+		}
+		if !s.Exists(tab.GetTabId()) || s.Describe(tab.GetTabId()).GetUrl() != tab.GetUrl() {
+			t.Fatalf("%s is listed and not known", tab.GetTabId())
+		}
+	}
+	for range 3 {
+		query := sample(m.r, 2)
+		found, n := s.Search([]string{"lap"}, query, browser.Page{Limit: 1000})
+		want := slices.DeleteFunc(slices.Clone(got), func(t *commandv1.Tab) bool {
+			return !search.Match(browser.Texts(t.GetTitle(), t.GetUrl()), search.Words(query))
+		})
+		if n != len(want) || !slices.EqualFunc(found, want, func(a, b *commandv1.Tab) bool { return proto.Equal(a, b) }) {
+			t.Fatalf("query %q: %d found, want %d", query, n, len(want))
+		}
+	}
+}
+
+// pieces of titles and addresses that meet in every way.
+var samples = strings.Split("youtube|.com|/|watch?v=|a|b|-|%D0%BC%D0%B8%D1%80|мир|МИР| |東京|bücher|xn--bcher-kva|.de|é|e\u0301|%|%zz|%20|İ|ß|#|://|@|:80|1|20|co|ｄｅ|?|&|=|%2F|%C3%A9", "|")
+
+func sample(r *rand.Rand, most int) string {
+	var b strings.Builder
+	for range 1 + r.IntN(most) {
+		b.WriteString(samples[r.IntN(len(samples))])
+	}
+	return b.String()
+}
+
+// TestTheStateComesToTheDevices lets a device change, restart, and change links over a bad road; whenever the road is
+// good again for one snapshot, the state is the device's, and so is what a server knows that starts from the store.
+func TestTheStateComesToTheDevices(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(10) {
+		m := &model{r: rand.New(rand.NewPCG(seed, 3)), tabs: map[int]*commandv1.Tab{}}
+		store := &shelf{copies: map[string]browser.Copy{}}
+		m.state = newState(t, store)
+		for range 25 {
+			m.round(t)
+		}
+		if err := m.state.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		m.same(t, newState(t, store))
+		m.state.Forget("lap")
+		if used := m.state.Used(); used != 0 {
+			t.Fatalf("%d slots in use and no device", used)
+		}
+	}
+}
+
+func (m *model) round(t *testing.T) {
+	t.Helper()
+	if m.epoch == 0 || m.r.IntN(4) == 0 { // a new link; what is on the road of the old one still comes
+		if m.r.IntN(2) == 0 {
+			m.boot++
+			for n, tab := range m.tabs {
+				m.tabs[n] = m.tab(n)
+				m.tabs[n].Url, m.tabs[n].Title = tab.GetUrl(), tab.GetTitle()
+			}
+		}
+		m.epoch++
+		m.sequence = uint64(m.r.IntN(3))
+		m.state.Attach("lap", fmt.Sprintf("b%d", m.boot), m.epoch)
+		m.state.Detach("lap", m.epoch-1)
+		m.state.Attach("lap", "old", m.epoch-1)
+		m.snapshot()
+	}
+	for range m.r.IntN(8) {
+		m.change()
+	}
+	if m.r.IntN(5) == 0 {
+		m.snapshot()
+	}
+	m.arrive(t, true)
+	if m.resync || !m.state.Freshness("lap").Live {
+		m.resync = false
+		m.snapshot()
+	}
+	m.change()
+	m.arrive(t, false)
+	if m.resync || !m.state.Freshness("lap").Live { // the gap showed only now, or the end of a snapshot is lost
+		m.resync = false
+		m.snapshot()
+		m.arrive(t, false)
+	}
+	if !m.state.Freshness("lap").Live {
+		t.Fatal("not live after a snapshot on a good road")
+	}
+	m.same(t, m.state)
+}
