@@ -20,8 +20,9 @@ import (
 
 // rounds is how often product and floor take turns, so that whatever else the machine does meets both.
 const (
-	rounds   = 10
-	perRound = 100
+	rounds    = 10
+	perRound  = 100 // commands at least
+	perCaller = 25  // commands of each of many callers
 )
 
 type handler struct {
@@ -116,7 +117,7 @@ func (s *sample) perSecond() float64 { return float64(len(s.each)) / s.wall.Seco
 // measure makes one round of calls.
 func measure(b *testing.B, client controlv1connect.CommandServiceClient, device string, concurrency int) sample {
 	b.Helper()
-	return spread(b, client, device, concurrency, concurrency*perRound)
+	return spread(b, client, device, concurrency, max(perRound, concurrency*perCaller))
 }
 
 // spread shares n calls between callers.
