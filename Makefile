@@ -83,9 +83,10 @@ check: prereq $(NPM_STAMP) ## everything that reads the sources: generated code,
 	$(GO) test -tags $(TAGS) -count=1 .
 
 .PHONY: test
-test: prereq $(NPM_STAMP) test-web test-browser fuzz-smoke ## all tests: Go with the race detector, TypeScript, a real browser, fuzzing
+test: prereq $(NPM_STAMP) test-web test-browser fuzz-smoke ## all tests: Go with the race detector, both databases, TypeScript, a real browser, fuzzing
 	$(GO) -C tools test -race ./...
-	chromium=$$(scripts/ensure-chromium.sh); CHROMIUM=$$chromium $(GO) test -race -timeout 15m -tags $(TAGS) ./...
+	chromium=$$(scripts/ensure-chromium.sh); postgres=$$(scripts/ensure-postgres.sh); \
+		CHROMIUM=$$chromium THROWBAR_POSTGRES_BIN=$$postgres $(GO) test -race -timeout 15m -tags $(TAGS) ./...
 
 .PHONY: test-web
 test-web: $(NPM_STAMP)

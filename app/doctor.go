@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -19,6 +20,7 @@ import (
 	throwbar "throwbar.dev/throwbar/clients/go"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
+	"throwbar.dev/throwbar/store"
 )
 
 const hopWithin = 5 * time.Second
@@ -38,15 +40,20 @@ const (
 )
 
 // doctorCommand is the verb doctor.
-func doctorCommand(stdout io.Writer) *cobra.Command {
-	return &cobra.Command{
+func doctorCommand(env func(string) string, stdout io.Writer) *cobra.Command {
+	var flags databaseFlags
+	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say which hop of the way to your devices fails",
-		Long: "Walks the way from this program to your devices hop by hop (token file, connection, server, token, devices, " +
-			"model) and says of each whether it works and, if not, what to do.",
+		Long: "Walks the way from this program to your devices hop by hop (database, token file, connection, server, token, " +
+			"devices, model) and says of each whether it works and, if not, what to do.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := &doctor{server: cmd.Flag("server").Value.String(), tokenFile: cmd.Flag("token-file").Value.String()}
+			config, err := flags.config(env)
+			if err != nil {
+				return err
+			}
+			d := &doctor{server: cmd.Flag("server").Value.String(), tokenFile: cmd.Flag("token-file").Value.String(), database: config}
 			hops := d.run(cmd.Context())
 			if err := printHops(stdout, hops, cmd.Flag("output").Value.String() == "json"); err != nil {
 				return err
@@ -59,10 +66,13 @@ func doctorCommand(stdout io.Writer) *cobra.Command {
 			return nil
 		},
 	}
+	flags.bind(cmd, env)
+	return cmd
 }
 
 type doctor struct {
 	server, tokenFile, token string
+	database                 store.Config
 	client                   *throwbar.Client
 }
 
@@ -72,6 +82,7 @@ func (d *doctor) run(ctx context.Context) []hop {
 		name string
 		look func(context.Context) (state, detail string)
 	}{
+		{"database", d.lookDatabase},
 		{"token file", d.lookTokenFile},
 		{"connection", d.lookConnection},
 		{"server", d.lookServer},
@@ -95,6 +106,23 @@ func (d *doctor) run(ctx context.Context) []hop {
 		d.client.CloseIdle()
 	}
 	return hops
+}
+
+// lookDatabase looks at the database that a server started here would use: the server may be another machine's, or have
+// been told otherwise, so that what is missing is a warning. What is named and does not answer is none.
+func (d *doctor) lookDatabase(ctx context.Context) (string, string) {
+	u, err := url.Parse(d.server)
+	if d.database.URL == "" && err == nil && !isLoopback(u.Hostname()) {
+		return hopSkipped, "the server is on another machine"
+	}
+	detail, err := store.Look(ctx, d.database)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return hopWarning, "SQLite, none yet in " + d.database.Dir + ": `throwbar serve` makes it on its first start"
+	case err != nil:
+		return hopFailed, err.Error()
+	}
+	return hopOK, detail
 }
 
 func (d *doctor) lookTokenFile(context.Context) (string, string) {

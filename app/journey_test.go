@@ -61,7 +61,11 @@ func startSim(t *testing.T, s *apptest.Server, names ...string) {
 
 func TestOneSentenceClosesTabs(t *testing.T) {
 	t.Parallel()
-	s, scripted := withModel(t, app.Config{},
+	onEach(t, testOneSentenceClosesTabs)
+}
+
+func testOneSentenceClosesTabs(t *testing.T, cfg app.Config) {
+	s, scripted := withModel(t, cfg,
 		modeltest.Use("listDevices", map[string]any{}),
 		modeltest.Func(func(r *modeltest.Received) modeltest.Reply {
 			laptop := modeltest.Collect(r.LastResult(), "deviceId")
@@ -133,7 +137,12 @@ func TestWithoutAModelChatSaysWhatToSet(t *testing.T) {
 
 func TestAStrangerIsAToolToo(t *testing.T) {
 	t.Parallel()
-	s, scripted := withModel(t, app.Config{Image: strangerImage(t)})
+	onEach(t, testAStrangerIsAToolToo)
+}
+
+func testAStrangerIsAToolToo(t *testing.T, cfg app.Config) {
+	cfg.Image = strangerImage(t)
+	s, scripted := withModel(t, cfg)
 	k := startKettle(t, s)
 	scripted.Add(
 		modeltest.Use("brewDrink", map[string]any{"deviceId": k.id, "drink": "tea", "cups": 2}),
@@ -159,7 +168,12 @@ func TestAStrangerIsAToolToo(t *testing.T) {
 
 func TestALostCallerStopsTheTurnAndWhatItSent(t *testing.T) {
 	t.Parallel()
-	s, scripted := withModel(t, app.Config{Image: strangerImage(t)})
+	onEach(t, testALostCallerStopsTheTurnAndWhatItSent)
+}
+
+func testALostCallerStopsTheTurnAndWhatItSent(t *testing.T, cfg app.Config) {
+	cfg.Image = strangerImage(t)
+	s, scripted := withModel(t, cfg)
 	k := startKettle(t, s)
 	k.broken = true // it takes commands over and never answers
 	scripted.Add(modeltest.Use("brewDrink", map[string]any{"deviceId": k.id, "drink": "tea", "cups": 1}))

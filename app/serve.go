@@ -27,8 +27,9 @@ const (
 
 // serveFlags are the flags of the verb serve.
 type serveFlags struct {
-	listen, dataDir, logLevel string
-	hosts, origins            []string
+	listen, logLevel string
+	database         databaseFlags
+	hosts, origins   []string
 }
 
 // serveCommand is the verb serve.
@@ -45,7 +46,7 @@ func serveCommand(env func(string) string, stdout, stderr io.Writer) *cobra.Comm
 		},
 	}
 	cmd.Flags().StringVar(&flags.listen, "listen", defaultListen, "`address` to listen on; only loopback addresses are allowed yet")
-	cmd.Flags().StringVar(&flags.dataDir, "data-dir", cli.DataDir(env), "`folder` for all data (THROWBAR_DATA_DIR)")
+	flags.database.bind(cmd, env)
 	cmd.Flags().StringVar(&flags.logLevel, "log-level", "info", "debug, info, warn or error")
 	cmd.Flags().StringSliceVar(&flags.hosts, "allow-host", nil, "further `host:port` that clients may call the server by")
 	cmd.Flags().StringSliceVar(&flags.origins, "allow-origin", nil, "`origin` of pages that may call the server")
@@ -59,6 +60,10 @@ func serve(ctx context.Context, flags serveFlags, env func(string) string, stdou
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
 	if err := loopbackOnly(flags.listen); err != nil {
+		return err
+	}
+	database, err := flags.database.config(env)
+	if err != nil {
 		return err
 	}
 	model, err := modelFromEnv(env)
@@ -75,7 +80,7 @@ func serve(ctx context.Context, flags serveFlags, env func(string) string, stdou
 	defer func() { _ = listener.Close() }() // the HTTP server has closed it, unless it never came to that
 	address := listener.Addr().String()
 	server, err := NewServer(ctx, Config{
-		DataDir: flags.dataDir, Model: model, Log: log,
+		DataDir: database.Dir, Store: database, Model: model, Log: log,
 		Listener: rpc.Listener{Hosts: append(rpc.LoopbackHosts(address), flags.hosts...), Origins: flags.origins},
 	})
 	if errors.Is(err, store.ErrLocked) {
@@ -86,7 +91,7 @@ func serve(ctx context.Context, flags serveFlags, env func(string) string, stdou
 	}
 	return server.Serve(ctx, listener, func() {
 		_, _ = fmt.Fprintf(stdout, "throwbar %s listens on http://%s\n  data   %s\n  token  %s/%s\n",
-			Version(), address, flags.dataDir, flags.dataDir, ownerFile)
+			Version(), address, place(database), database.Dir, ownerFile)
 		if model.Hint != "" {
 			_, _ = fmt.Fprintf(stdout, "  model  none: %s\n", model.Hint)
 		}
@@ -99,10 +104,15 @@ func loopbackOnly(address string) error {
 	if err != nil {
 		return cli.Errorf(cli.Invalid, "--listen %q: give a host and a port, for example %s", address, defaultListen)
 	}
-	if ip := net.ParseIP(host); host == "localhost" || (ip != nil && ip.IsLoopback()) {
+	if isLoopback(host) {
 		return nil
 	}
 	return cli.Errorf(cli.Invalid, "--listen %s can be reached from other machines, which needs TLS: this release listens on loopback only", address)
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
 // Serve runs the server on a listener until the context ends. It tells connected devices that it goes before it does.
@@ -110,6 +120,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, ready func())
 	streams, endStreams := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer endStreams(nil)
 	web := httpServer(s.Handler(), streams, s.cfg.Log)
+	web.HTTP2.SendPingTimeout, web.HTTP2.PingTimeout = s.cfg.PingAfter, s.cfg.PingTimeout
 	web.ConnState = s.countConnections
 	served := make(chan error, 1)
 	runCtx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -157,7 +168,7 @@ func ignoreTimeout(err error) error {
 	return err
 }
 
-// httpServer has the settings that held streams need: pings find a peer that is gone, windows keep one stream that is
+// httpServer has the settings that held streams need: pings, which Serve adds, find a peer that is gone, windows keep one stream that is
 // not read from holding up the others, and no timeout ends a stream that is alive.
 func httpServer(handler http.Handler, streams context.Context, log *slog.Logger) *http.Server {
 	var protocols http.Protocols
@@ -173,8 +184,6 @@ func httpServer(handler http.Handler, streams context.Context, log *slog.Logger)
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams:          maxStreams,
-			SendPingTimeout:               15 * time.Second,
-			PingTimeout:                   10 * time.Second,
 			WriteByteTimeout:              30 * time.Second,
 			MaxReceiveBufferPerStream:     256 << 10,
 			MaxReceiveBufferPerConnection: 4<<20 - 1,

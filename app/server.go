@@ -39,7 +39,7 @@ const ownerFile = "owner.token"
 // Config is what a server is made of. Only DataDir has to be set.
 type Config struct {
 	DataDir   string
-	Store     store.Config // Dir is DataDir's
+	Store     store.Config // which engine, and how it works; Dir is DataDir's
 	Image     []byte       // descriptor image; the program's own if nil
 	Listener  rpc.Listener // rules of the address it listens on
 	Model     ModelConfig
@@ -48,10 +48,13 @@ type Config struct {
 	Admit     int // links that may be opened a second; the package's own if zero
 	// SendWithin is how long a peer may go without reading what it is sent; the edge's own if zero.
 	SendWithin time.Duration
-	Random     io.Reader        // randomness; the system's if nil
-	Now        func() time.Time // wall clock; the system's if nil
-	Log        *slog.Logger     // discards if nil
-	Parts      Parts            // for tests
+	// PingAfter is how long a connection is silent before it is asked for a sign of life, and PingTimeout how long the
+	// answer may take; 15 and 10 seconds if zero.
+	PingAfter, PingTimeout time.Duration
+	Random                 io.Reader        // randomness; the system's if nil
+	Now                    func() time.Time // wall clock; the system's if nil
+	Log                    *slog.Logger     // discards if nil
+	Parts                  Parts            // for tests
 }
 
 // Parts puts something between the parts that a server is composed of, for tests that watch them or break one: each
@@ -77,6 +80,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Random == nil {
 		c.Random = rand.Reader
+	}
+	if c.PingAfter == 0 {
+		c.PingAfter = 15 * time.Second
+	}
+	if c.PingTimeout == 0 {
+		c.PingTimeout = 10 * time.Second
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -112,6 +121,9 @@ func NewServer(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	cfg.Store.Dir = cfg.DataDir
+	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil { // for the owner's token, wherever the database is
+		return nil, fmt.Errorf("make data folder: %w", err)
+	}
 	if s.store, err = store.Open(ctx, cfg.Store); err != nil {
 		return nil, err
 	}
@@ -126,8 +138,11 @@ func (s *Server) newID() string { return uuid.Must(uuid.NewRandomFromReader(s.cf
 func (s *Server) compose(ctx context.Context) error {
 	var err error
 	s.metrics = metrics.New()
-	s.storage = storage.New(s.store, s.cfg.Log, s.cfg.Parts.Events)
+	s.storage = storage.New(s.store, s.cfg.Log)
 	s.storage.Measure(s.metrics)
+	if s.cfg.Parts.Events != nil {
+		s.storage.Between(s.cfg.Parts.Events)
+	}
 	s.storage.Feed().Measure(s.metrics)
 	if s.directory, err = device.NewDirectory(ctx, s.storage, s.cfg.Now, s.cfg.Log); err != nil {
 		return err
@@ -170,8 +185,14 @@ func (s *Server) Run(ctx context.Context, ready func() error) error {
 	storeCtx, stopStore := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopStore()
 	var stored errgroup.Group
-	stored.Go(func() error { return s.store.Run(storeCtx) })
-	err := s.runParts(ctx, ready)
+	partsCtx, stopParts := context.WithCancelCause(ctx)
+	defer stopParts(nil)
+	stored.Go(func() error {
+		err := s.store.Run(storeCtx)
+		stopParts(err) // a server that cannot write any more must not go on
+		return err
+	})
+	err := s.runParts(partsCtx, ready)
 	stopStore()
 	return errors.Join(err, stored.Wait(), s.store.Close())
 }

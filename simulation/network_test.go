@@ -96,6 +96,7 @@ type flow struct {
 	mu       sync.Mutex
 	segments []segment // guarded by mu
 	last     time.Time // guarded by mu; when the newest segment arrives, so that bytes keep their order
+	stalled  time.Time // guarded by mu; nothing arrives before
 	deadline time.Time // guarded by mu; of reads
 	late     time.Time // guarded by mu; of writes
 	end      error     // guarded by mu; what the reader gets when all is read
@@ -142,6 +143,14 @@ func (p *pair) goDark() {
 	for _, f := range p.flows {
 		f.lose()
 	}
+}
+
+// stall keeps back for a while what goes in a direction.
+func (p *pair) stall(d direction, long time.Duration) {
+	f := p.flows[d]
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stalled = later(f.stalled, time.Now().Add(long))
 }
 
 // cutAfter does something when that many bytes have gone in a direction; the others are lost.
@@ -280,6 +289,7 @@ func (f *flow) next(b []byte) (int, time.Duration, error) {
 	case !f.deadline.IsZero() && !now.Before(f.deadline):
 		return 0, 0, os.ErrDeadlineExceeded
 	}
+	frozen = later(frozen, f.stalled)
 	until := f.deadline
 	if len(f.segments) > 0 {
 		s := &f.segments[0]

@@ -88,6 +88,7 @@ const (
 	cutHost                 // only the host does
 	goDark                  // what is sent from now on is lost, and nobody is told
 	freeze                  // nothing arrives for a while, then everything at once
+	stall                   // the same for the connections that there are, and not for new ones
 	refuse                  // dials are refused for a while
 	slow                    // everything takes longer for a while
 	deviceKill              // the process is killed
@@ -105,7 +106,7 @@ const (
 
 func (k kind) String() string {
 	return [...]string{
-		"cut", "cut for the server", "cut for the host", "go dark", "freeze", "refuse dials", "slow down", "kill device",
+		"cut", "cut for the server", "cut for the host", "go dark", "freeze", "stall", "refuse dials", "slow down", "kill device",
 		"power off device", "stop device", "kill server", "power off server", "kill server before a commit",
 		"kill server after a commit", "stop server", "disk fails to begin", "disk fails to commit",
 	}[k]

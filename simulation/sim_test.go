@@ -227,6 +227,11 @@ func (h *host) goWrong(f fault) {
 			p.cutAfter(f.dir, f.n, func() { p.resetOne(up) })
 		case cutHost:
 			p.cutAfter(f.dir, f.n, func() { p.resetOne(down) })
+		case stall:
+			p.stall(f.dir, f.long)
+			if f.both {
+				p.stall(1-f.dir, f.long)
+			}
 		default:
 			p.goDark()
 		}

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -75,47 +74,16 @@ func backupDir(ctx context.Context, dir, path string) (copied Copy, err error) {
 	return copied, err
 }
 
-func copyFile(ctx context.Context, source, mode, path string, check func(part string) error) (err error) {
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(fs.ErrExist, err)
-	}
-	part, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.part") // only this user can read it
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(part.Name()))
+func copyFile(ctx context.Context, source, mode, path string, check func(part string) error) error {
+	return newFile(path, func(part *os.File) error {
+		if err := vacuumInto(ctx, source, mode, part.Name()); err != nil {
+			return typed(err)
 		}
-	}()
-	if err := part.Close(); err != nil {
-		return err
-	}
-	if err := vacuumInto(ctx, source, mode, part.Name()); err != nil {
-		return typed(err)
-	}
-	if err := syncFile(part.Name()); err != nil {
-		return err
-	}
-	if err := check(part.Name()); err != nil {
-		return fmt.Errorf("verify: %w", err)
-	}
-	if err := moveNew(part.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// moveNew renames a file, and replaces none that came meanwhile where the file system has links.
-func moveNew(from, to string) error {
-	err := os.Link(from, to)
-	if errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	if err != nil {
-		return os.Rename(from, to)
-	}
-	return os.Remove(from)
+		if err := check(part.Name()); err != nil {
+			return fmt.Errorf("verify: %w", err)
+		}
+		return nil
+	})
 }
 
 // vacuumInto has a connection of its own, so that a long backup takes none from the readers.
@@ -160,12 +128,4 @@ func countRows(ctx context.Context, q db.DBTX, tables []table) ([]TableRows, err
 		}
 	}
 	return counts, nil
-}
-
-func syncFile(path string) error {
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(file.Sync(), file.Close())
 }

@@ -115,6 +115,9 @@ func TestTextThatIsNone(t *testing.T) {
 			if !errors.Is(err, ErrRefused) {
 				t.Errorf("%q: error is %v, want ErrRefused", name, err)
 			}
+			if _, err := s.Read().FindCommand(t.Context(), name); !errors.Is(err, ErrRefused) {
+				t.Errorf("%q: reading: error is %v, want ErrRefused", name, err)
+			}
 		}
 	})
 }

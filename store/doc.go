@@ -1,8 +1,9 @@
-// Package store is the database: one file of SQLite, all migrations, the one writer and the pool of readers. The
-// statements are in queries/, what sqlc makes of them in db/. Tables belong to one owner by prefix: srv_ to the server,
-// agt_ to the agent. Cores do not import this package; thin adapters do.
+// Package store is the database on two engines, one file of SQLite or a database of PostgreSQL: all migrations, the one
+// writer and the pool of readers. The statements are in queries/, what sqlc makes of them in db/, and run on both. Tables
+// belong to one owner by prefix: srv_ to the server, agt_ to the agent. Cores do not import this package; thin adapters
+// do.
 //
-// Open takes an exclusive lock on the folder, migrates, and starts nothing. Run is the writer; until it runs, writes
+// Open takes an exclusive lock on the database, migrates, and starts nothing. Run is the writer; until it runs, writes
 // wait.
 //
 // # Writing
@@ -12,10 +13,17 @@
 // before any of them is answered. If an op of a group fails, the group is rolled back and each of its ops is run again
 // in a transaction of its own: so an op
 //
-//   - may run twice, and has to set what it hands out, not add to it;
-//   - returns the first error that it meets and does not go on after it;
+//   - may run more than once, and has to set what it hands out, not add to it;
+//   - returns the first error that it meets and does not go on after it: what it did is rolled back even so;
 //   - never calls Write, waits for a device or a model, or uses queries other than those it was given.
 //
 // What you may not assume: that an op has a transaction to itself, that the context an op gets is ever cancelled (it
 // carries the values of the caller's context only), or that Read already shows a write that was not yet answered.
+//
+// # Losing PostgreSQL
+//
+// The writer gets a lost connection back by itself, and finds out whether the last commit arrived. It answers with
+// ErrUnavailable (nothing was written) or ErrUnknown (perhaps) only if the database stays away. What is written again
+// after ErrUnknown has to be written under the same key, so that it is ErrConflict if it is there. Run ends with
+// ErrLocked if another server has taken the database.
 package store

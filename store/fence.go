@@ -6,10 +6,11 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"throwbar.dev/throwbar/store/db"
 )
@@ -37,14 +38,16 @@ insert into store_writer values (1, 0, 0) on conflict do nothing`
 // postgresSession is a connection that may be lost. It holds an advisory lock for as long as it lives, so that only one
 // session writes. Each transaction writes its number into the row of store_writer: a session that has the lock knows
 // that the one before it has ended, and sees in the row whether its last transaction was committed. The epoch of the row
-// grows with each session; a session of another server that was in between is noticed by it.
+// is each session's own, so that one of another server which was in between is noticed.
 type postgresSession struct {
-	engine *postgresEngine
-	conn   *sql.Conn // nil while there is none
-	epoch  int64
-	seq    int64     // of the transaction begun last
-	failed error     // of the last try to connect, if the database is down
-	tried  time.Time // when that was
+	engine    *postgresEngine
+	conn      *sql.Conn // nil while there is none
+	epoch     int64
+	seq       int64     // of the transaction begun last
+	claim     int64     // the next epoch, while it is not known to be written; 0 if there is none
+	committed bool      // what was found of the transaction begun last, before the claim
+	failed    error     // of the last try to connect, if the database is down
+	tried     time.Time // when that was
 }
 
 // connect opens the session and takes the lock. It is an error of connecting, or a LockedError.
@@ -97,40 +100,64 @@ func (s *postgresSession) fits(ctx context.Context) error {
 	return nil
 }
 
+// lock takes the lock. An old session of this store that still has it, because PostgreSQL has not noticed yet that the
+// connection is gone, is ended; another server's is given a moment, for its process may just have been killed.
 func (s *postgresSession) lock(ctx context.Context) error {
-	_, err := s.conn.ExecContext(ctx, fmt.Sprintf("set lock_timeout = %d; select pg_advisory_lock(%d); set lock_timeout = 0",
-		lockWithin.Milliseconds(), int64(lockKey)))
-	if cause, ok := errors.AsType[*pgconn.PgError](err); ok && cause.Code == "55P03" {
-		return s.holder(ctx)
+	var locked bool
+	if err := s.conn.QueryRowContext(ctx, "select pg_try_advisory_lock($1)", int64(lockKey)).Scan(&locked); err != nil || locked {
+		return err
 	}
-	return err
+	held, backend, err := s.holder(ctx)
+	if err != nil {
+		return err
+	}
+	if held == nil && backend != 0 {
+		if _, err := s.conn.ExecContext(ctx, "select pg_terminate_backend($1)", backend); err != nil {
+			return err
+		}
+	}
+	_, err = s.conn.ExecContext(ctx, fmt.Sprintf("set lock_timeout = %d; select pg_advisory_lock(%d); set lock_timeout = 0",
+		lockWithin.Milliseconds(), int64(lockKey)))
+	if cause, ok := errors.AsType[*pgconn.PgError](err); !ok || cause.Code != "55P03" {
+		return err
+	}
+	if held, _, err = s.holder(ctx); err != nil {
+		return err
+	}
+	if held == nil {
+		return errOwnSession
+	}
+	return held
 }
 
 // errOwnSession: the lock is still held by the session that was lost; it is being ended.
 var errOwnSession = errors.New("the lost connection still holds the lock")
 
-func (s *postgresSession) holder(ctx context.Context) error {
-	var backend int
+// holder gives who has the lock, and the process of PostgreSQL that holds it; nil if it is an old session of this store,
+// or nobody any more.
+func (s *postgresSession) holder(ctx context.Context) (held *LockedError, backend int, err error) {
 	var application string
-	err := s.conn.QueryRowContext(ctx, `select a.pid, a.application_name from pg_locks l join pg_stat_activity a on a.pid = l.pid
+	err = s.conn.QueryRowContext(ctx, `select a.pid, coalesce(a.application_name, '') from pg_locks l
+		join pg_stat_activity a on a.pid = l.pid
 		where l.locktype = 'advisory' and l.granted and l.objsubid = 1 and l.classid::bigint = $1 and l.objid::bigint = $2
 		and l.database = (select d.oid from pg_database d where d.datname = current_database())`,
 		int64(lockKey)>>32, int64(lockKey)&0xffffffff).Scan(&backend, &application)
 	if errors.Is(err, sql.ErrNoRows) { // it has just ended
-		return errOwnSession
+		return nil, 0, nil
 	}
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
 	other, own := s.engine.locked(application)
-	if !own {
-		return other
+	if own {
+		return nil, backend, nil
 	}
-	_, err = s.conn.ExecContext(ctx, "select pg_terminate_backend($1)", backend)
-	return errors.Join(errOwnSession, err)
+	return other, backend, nil
 }
 
-// fence makes this session the one that writes. It holds the lock: what wrote before has ended.
+// fence makes this session the one that writes. It holds the lock: what wrote before has ended. Its claim is a number that
+// no other session has, and stays until it is known to be written: where the answer to that was lost, the row has it next
+// time, and what was read before it was written still holds.
 func (s *postgresSession) fence(ctx context.Context) (committed bool, err error) {
 	if _, err := s.conn.ExecContext(ctx, fenceSetup); err != nil {
 		return false, err
@@ -139,15 +166,22 @@ func (s *postgresSession) fence(ctx context.Context) (committed bool, err error)
 	if err := s.conn.QueryRowContext(ctx, "select epoch, seq from store_writer where id = 1").Scan(&epoch, &seq); err != nil {
 		return false, err
 	}
-	if s.epoch != 0 && epoch != s.epoch { // another server wrote meanwhile; what this one knows may be old
+	switch {
+	case s.epoch == 0: // the first session of this store
+	case epoch == s.epoch:
+		s.committed = seq == s.seq
+	case epoch == s.claim && s.claim != 0:
+	default: // another server wrote meanwhile; what this one remembers may be old
 		return false, &LockedError{Name: s.engine.name()}
 	}
-	committed = epoch == s.epoch && seq == s.seq
-	if _, err := s.conn.ExecContext(ctx, "update store_writer set epoch = $1, seq = 0 where id = 1", epoch+1); err != nil {
+	if s.claim == 0 {
+		s.claim = 1 + rand.Int64N(math.MaxInt64)
+	}
+	if _, err := s.conn.ExecContext(ctx, fmt.Sprintf("update store_writer set epoch = %d, seq = 0 where id = 1", s.claim)); err != nil {
 		return false, err
 	}
-	s.epoch, s.seq = epoch+1, 0
-	return committed, nil
+	s.epoch, s.seq, s.claim = s.claim, 0, 0
+	return s.committed, nil
 }
 
 // errNotConnected: the connection was lost, and was not restored.
@@ -197,8 +231,8 @@ func (s *postgresSession) status() (status byte) {
 		return 0
 	}
 	err := s.conn.Raw(func(raw any) error {
-		if conn, ok := raw.(*stdlib.Conn); ok && !conn.Conn().IsClosed() {
-			status = conn.Conn().PgConn().TxStatus()
+		if conn, ok := raw.(checkedPostgres); ok && !conn.Conn.Conn().IsClosed() {
+			status = conn.Conn.Conn().PgConn().TxStatus()
 		}
 		return nil
 	})
@@ -239,10 +273,10 @@ func (s *postgresSession) drop() {
 		return
 	}
 	_ = s.conn.Raw(func(raw any) error {
-		if conn, ok := raw.(*stdlib.Conn); ok {
+		if conn, ok := raw.(checkedPostgres); ok {
 			ctx, cancel := context.WithTimeout(context.Background(), connectWithin)
 			defer cancel()
-			_ = conn.Conn().Close(ctx)
+			_ = conn.Conn.Conn().Close(ctx)
 		}
 		return driver.ErrBadConn
 	})

@@ -176,7 +176,28 @@ func savedListers(r rows) map[string]lister {
 			}),
 		}
 	}
+	groups := map[string]string{}
+	for _, c := range r.commands {
+		groups[c.ID] = c.GroupID
+	}
+	kept := func(device, group string) lister {
+		return lister{
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListKept(ctx, db.ListKeptParams{
+					Workspace: "default", DeviceID: device, GroupID: group, BeforeTime: last.time, BeforeID: last.id, PageSize: size,
+				})
+				return items(rows, err, func(s db.ListKeptRow) item { return item{id: s.ID, time: s.SavedAt} })
+			},
+			want: pick(r.saved, newestFirst, func(s db.InsertSavedParams) (item, bool) {
+				return item{id: s.ID, time: s.SavedAt}, s.Workspace == "default" && s.State == "kept" &&
+					(device == "" || s.DeviceID == device) && (group == "" || groups[s.CommandID] == group)
+			}),
+		}
+	}
 	return map[string]lister{
+		"ListKept":              kept("", ""),
+		"ListKept/device":       kept("device1", ""),
+		"ListKept/group":        kept("", "group1"),
 		"ListSaved":             list("", ""),
 		"ListSaved/device":      list("device1", ""),
 		"ListSaved/kind":        list("", "closed"),

@@ -14,7 +14,8 @@ import (
 	"throwbar.dev/throwbar/store/storetest"
 )
 
-// TestLostAtCommit cuts the connection at each of many commits. Each op is acknowledged, and is there once: not lost,
+// TestLostAtCommit cuts the connection at many commits, and at the claims of the sessions that look what became of them.
+// Each op is acknowledged, and is there once: not lost,
 // though its connection was, and not twice, though its answer was lost.
 func TestLostAtCommit(t *testing.T) {
 	t.Parallel()
@@ -23,7 +24,9 @@ func TestLostAtCommit(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	const ops = 40
 	for n := range ops {
-		network.next([]cut{pass, cutBefore, cutAfter, cutMeanwhile}[random.IntN(4)])
+		for range 1 + random.IntN(3) { // the first at the commit, further ones at the sessions after it
+			network.next([]cut{pass, cutBefore, cutAfter, cutMeanwhile, cutHalf}[random.IntN(5)])
+		}
 		check(t, s.Write(t.Context(), Level(n%2), both(fmt.Sprint("op", n))))
 	}
 	rows, err := s.Read().ListCommands(t.Context(), listCommands("default"))

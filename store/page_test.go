@@ -123,12 +123,12 @@ func seed(t *testing.T, s *Store) rows {
 			ID: id, Workspace: place, Scope: 2, Hash: []byte(strings.Repeat(id, 4)), CreatedAt: when,
 		})
 		c := command(id, when-at)
-		c.Workspace, c.DeviceID = place, device
+		c.Workspace, c.DeviceID, c.GroupID = place, device, fmt.Sprint("group", random.IntN(3))
 		r.commands = append(r.commands, c)
 		r.ended[id] = random.IntN(2) == 0
 		r.events = append(r.events, db.Event{Seq: int64(n + 1), Workspace: place, Time: when, DeviceID: device, Body: []byte{}})
 		r.saved = append(r.saved, db.InsertSavedParams{
-			ID: id, Workspace: place, DeviceID: device, CommandID: "c", TabID: id, Kind: []string{"saved", "closed"}[random.IntN(2)],
+			ID: id, Workspace: place, DeviceID: device, CommandID: id, TabID: id, Kind: []string{"saved", "closed"}[random.IntN(2)],
 			State: []string{"kept", "kept", "pending"}[random.IntN(3)], SavedAt: when, Body: []byte{},
 		})
 		r.browsers = append(r.browsers, id)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -78,6 +79,15 @@ func IsPostgres(text string) bool {
 // name has the user and the place, and no password.
 func (e *postgresEngine) name() string { return nameOf(e.config) }
 
+// Redacted is where the database of a URL is, without a password.
+func Redacted(text string) string {
+	config, err := parseURL(text)
+	if err != nil {
+		return "a PostgreSQL database"
+	}
+	return nameOf(config)
+}
+
 func nameOf(config *pgx.ConnConfig) string {
 	host := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
 	if strings.HasPrefix(config.Host, "/") { // the folder of a socket
@@ -87,7 +97,7 @@ func nameOf(config *pgx.ConnConfig) string {
 }
 
 func (e *postgresEngine) open(ctx context.Context) (session, *sql.DB, error) {
-	e.pool = stdlib.OpenDB(*e.config)
+	e.pool = openPool(e.config)
 	e.pool.SetMaxOpenConns(1)
 	writing := &postgresSession{engine: e}
 	if err := writing.connect(ctx); err != nil {
@@ -105,15 +115,40 @@ func (e *postgresEngine) open(ctx context.Context) (session, *sql.DB, error) {
 
 // migrate has connections of its own: the writer's holds the lock.
 func (e *postgresEngine) migrate(ctx context.Context) error {
-	pool := stdlib.OpenDB(*e.config)
+	pool := openPool(e.config)
 	return errors.Join(migrate(ctx, goose.DialectPostgres, pool), pool.Close())
 }
+
+// checkedConnector makes connections that refuse text which no row can have.
+type checkedConnector struct{ driver.Connector }
+
+func openPool(config *pgx.ConnConfig) *sql.DB {
+	return sql.OpenDB(checkedConnector{stdlib.GetConnector(*config)})
+}
+
+// Connect opens one connection.
+func (c checkedConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	raw, ok := conn.(*stdlib.Conn)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("connection is a %T", conn), conn.Close())
+	}
+	return checkedPostgres{raw}, nil
+}
+
+type checkedPostgres struct{ *stdlib.Conn }
+
+// CheckNamedValue looks at a parameter before it is bound; pgx takes any type.
+func (checkedPostgres) CheckNamedValue(value *driver.NamedValue) error { return checkText(value) }
 
 // openReaders opens a pool whose transactions cannot write.
 func (e *postgresEngine) openReaders() *sql.DB {
 	config := e.config.Copy()
 	config.RuntimeParams["default_transaction_read_only"] = "on"
-	pool := stdlib.OpenDB(*config)
+	pool := openPool(config)
 	pool.SetMaxOpenConns(e.readers)
 	pool.SetMaxIdleConns(e.readers)
 	return pool

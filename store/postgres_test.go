@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -114,6 +115,21 @@ func TestNoPasswordIsShown(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: error is %v", text, err)
 		}
+	}
+}
+
+// TestPasswordFile: what the URL leaves out comes from PostgreSQL's own file.
+func TestPasswordFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pgpass")
+	check(t, os.WriteFile(path, []byte("db.example:5433:name:u:s3cret\n"), 0o600))
+	t.Setenv("PGPASSFILE", path)
+	config, err := parseURL("postgres://u@db.example:5433/name")
+	check(t, err)
+	if config.Password != "s3cret" {
+		t.Errorf("password is %q", config.Password)
+	}
+	if name := Redacted("postgres://u:s3cret@db.example:5433/name?sslmode=require"); name != "postgres://u@db.example:5433/name" {
+		t.Errorf("name is %s", name)
 	}
 }
 

@@ -13,14 +13,15 @@ import (
 	"testing"
 )
 
-// cut says what becomes of a connection at a commit.
+// cut says what becomes of a connection at a commit, or at the claim of a new session.
 type cut int
 
 const (
 	pass         cut = iota
-	cutBefore        // the commit never reaches the server
-	cutAfter         // the server has committed, the answer is lost
-	cutMeanwhile     // the commit is sent, and the connection goes at that moment
+	cutBefore        // it never reaches the server
+	cutAfter         // the server has done it, the answer is lost
+	cutMeanwhile     // it is sent, and the connection goes at that moment
+	cutHalf          // it never reaches the server, which does not notice that the connection is gone
 )
 
 // proxy is a network between the store and PostgreSQL that can be cut.
@@ -31,7 +32,7 @@ type proxy struct {
 	group    sync.WaitGroup
 
 	mu    sync.Mutex
-	cuts  []cut // for the next commits; pass if there are none
+	cuts  []cut // for the next commits and claims; pass if there are none
 	conns []net.Conn
 }
 
@@ -40,7 +41,7 @@ func between(tb testing.TB, databaseURL string) (*proxy, string) {
 	tb.Helper()
 	u, err := url.Parse(databaseURL)
 	check(tb, err)
-	dir, err := os.MkdirTemp("", "cut") // a socket's path must be short
+	dir, err := os.MkdirTemp("", "cut") //nolint:usetesting // the path of a socket must be short
 	check(tb, err)
 	const socket = ".s.PGSQL.5432"
 	p := &proxy{server: filepath.Join(u.Query().Get("host"), socket)}
@@ -103,8 +104,9 @@ func (p *proxy) accept() {
 		p.mu.Unlock()
 		var answersLost atomic.Bool
 		p.group.Go(func() {
-			p.forward(client, server, &answersLost)
-			_ = server.Close()
+			if p.forward(client, server, &answersLost) != cutHalf {
+				_ = server.Close()
+			}
 			_ = client.Close()
 		})
 		p.group.Go(func() {
@@ -124,27 +126,28 @@ func (p *proxy) accept() {
 	}
 }
 
-// forward sends message by message to the server, until the connection is to be cut.
-func (p *proxy) forward(client io.Reader, server io.Writer, answersLost *atomic.Bool) {
+// forward sends message by message to the server, until the connection is to be cut, and says how.
+func (p *proxy) forward(client io.Reader, server io.Writer, answersLost *atomic.Bool) cut {
 	for header := 4; ; header = 5 { // the first message has no type
 		message := make([]byte, header)
 		if _, err := io.ReadFull(client, message); err != nil {
-			return
+			return pass
 		}
 		body := make([]byte, binary.BigEndian.Uint32(message[header-4:])-4)
 		if _, err := io.ReadFull(client, body); err != nil {
-			return
+			return pass
 		}
 		what := pass
-		if header == 5 && message[0] == 'Q' && strings.TrimRight(string(body), "\x00") == "commit" {
+		text := string(body)
+		if header == 5 && message[0] == 'Q' && (text == "commit\x00" || strings.HasPrefix(text, "update store_writer set epoch")) {
 			what = p.take()
 		}
-		if what == cutBefore {
-			return
+		if what == cutBefore || what == cutHalf {
+			return what
 		}
 		answersLost.Store(what == cutAfter)
 		if _, err := server.Write(append(message, body...)); err != nil || what == cutMeanwhile {
-			return
+			return what
 		}
 	}
 }

@@ -60,15 +60,23 @@ func (c *connector) Connect(context.Context) (driver.Conn, error) {
 	return checkedConn{raw}, nil
 }
 
-// checkedConn refuses what PostgreSQL refuses by itself, so that what one engine takes the other does too.
+// checkedConn refuses text that PostgreSQL cannot hold, so that what one engine takes the other does too.
 type checkedConn struct{ *sqlite3.SQLiteConn }
 
 // CheckNamedValue looks at a parameter before it is bound.
 func (checkedConn) CheckNamedValue(value *driver.NamedValue) error {
+	if err := checkText(value); err != nil {
+		return err
+	}
+	return driver.ErrSkip // to what is done with any parameter
+}
+
+// checkText is for both engines: PostgreSQL would say the same in other words, and when the transaction has failed.
+func checkText(value *driver.NamedValue) error {
 	if text, ok := value.Value.(string); ok && (!utf8.ValidString(text) || strings.ContainsRune(text, 0)) {
 		return &Error{Kind: ErrRefused, Cause: errors.New("text with a zero byte, or that is no UTF-8")}
 	}
-	return driver.ErrSkip // to what is done with any parameter
+	return nil
 }
 
 // Driver is SQLite's.

@@ -116,10 +116,11 @@ func each(ctx context.Context, q db.DBTX, query string, row func(*sql.Rows) erro
 	if err != nil {
 		return typed(err)
 	}
+	defer rows.Close()
 	for rows.Next() {
 		if err := row(rows); err != nil {
-			return errors.Join(err, rows.Close())
+			return err
 		}
 	}
-	return typed(errors.Join(rows.Err(), rows.Close()))
+	return typed(rows.Err())
 }

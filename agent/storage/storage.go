@@ -37,7 +37,7 @@ func (s *Storage) Conversation(ctx context.Context, workspace, id string) (conve
 	var last *agentv1.Event
 	err := s.store.ReadTx(ctx, func(q *db.Queries) error {
 		row, err := q.GetConversation(ctx, db.GetConversationParams{Workspace: workspace, ID: id})
-		if errors.Is(err, sql.ErrNoRows) {
+		if errors.Is(err, sql.ErrNoRows) || errors.Is(err, store.ErrRefused) { // an id that no row can have
 			return conversation.ErrNoRow
 		}
 		if err != nil {

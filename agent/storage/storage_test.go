@@ -18,11 +18,30 @@ import (
 	"throwbar.dev/throwbar/agent/storage"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 	"throwbar.dev/throwbar/store"
+	"throwbar.dev/throwbar/store/storetest"
 )
 
-func open(t *testing.T) *storage.Storage {
+var postgres storetest.Cluster
+
+func TestMain(m *testing.M) {
+	defer postgres.Stop()
+	m.Run()
+}
+
+// onEach runs a test on both engines.
+func onEach(t *testing.T, test func(*testing.T, *storage.Storage)) {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Config{Dir: t.TempDir()})
+	for _, engine := range postgres.Engines() {
+		t.Run(engine.Name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t, engine))
+		})
+	}
+}
+
+func open(t *testing.T, engine storetest.Engine) *storage.Storage {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Config{Dir: t.TempDir(), URL: engine.URL(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +61,10 @@ func at(n int64) time.Time { return time.UnixMilli(n).UTC() }
 
 func TestWhatIsAppendedIsReadBack(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	onEach(t, testWhatIsAppendedIsReadBack)
+}
+
+func testWhatIsAppendedIsReadBack(t *testing.T, s *storage.Storage) {
 	c := conversation.Conversation{ID: "abcd-1", Workspace: "w", Title: "x", Open: true, CreatedAt: at(1), UpdatedAt: at(1)}
 	messages := []model.Message{
 		{Role: model.RoleUser, Text: "a\x00\u202e", Images: []string{"data:x"}},
@@ -83,6 +105,9 @@ func TestWhatIsAppendedIsReadBack(t *testing.T) {
 	if _, _, err := s.Conversation(t.Context(), "other", c.ID); !errors.Is(err, conversation.ErrNoRow) {
 		t.Errorf("another workspace: %v", err)
 	}
+	if _, _, err := s.Conversation(t.Context(), "w", "a\x00b"); !errors.Is(err, conversation.ErrNoRow) {
+		t.Errorf("an id that no row can have: %v", err)
+	}
 	if err := s.Append(t.Context(), conversation.Change{Conversation: conversation.Conversation{ID: "no", Workspace: "w", UpdatedAt: at(1)}}); !errors.Is(err, conversation.ErrNoRow) {
 		t.Errorf("no conversation: %v", err)
 	}
@@ -90,7 +115,10 @@ func TestWhatIsAppendedIsReadBack(t *testing.T) {
 
 func TestConversationsAreListedAndFound(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	onEach(t, testConversationsAreListedAndFound)
+}
+
+func testConversationsAreListedAndFound(t *testing.T, s *storage.Storage) {
 	for i := range 1005 {
 		c := conversation.Conversation{
 			ID: fmt.Sprintf("%08x-0", i*7919), Workspace: "w", Open: i != 3, CreatedAt: at(1), UpdatedAt: at(int64(1 + i/2)),

@@ -29,7 +29,7 @@ func Seed(t testing.TB, dir string, n int) []throwbar.Identity {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := storage.New(s, slog.New(slog.DiscardHandler), nil)
+	st := storage.New(s, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var writer errgroup.Group
 	writer.Go(func() error { return s.Run(ctx) })

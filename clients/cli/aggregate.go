@@ -64,7 +64,7 @@ func (p *program) aggregate(e *catalog.Entry, outcomes []*controlv1.DeviceOutcom
 	p.out.Print("\n")
 	p.out.Line(term.Plain, "%s", a.sum(len(outcomes)))
 	if a.saved {
-		p.out.Line(term.Dim, "`throwbar undo COMMAND` brings back what a command of the last column took away.")
+		p.out.Line(term.Dim, "undo: throwbar undo, or throwbar undo COMMAND for one of them")
 	}
 }
 

@@ -120,16 +120,17 @@ func (p *program) listDevices(ctx context.Context, onlineOnly bool) ([]*controlv
 		return nil, err
 	}
 	var all []*controlv1.Device
-	err = pages(func(token string) (string, error) {
+	for device, err := range throwbar.Pages(func(token string) ([]*controlv1.Device, string, error) {
 		size := uint32(pageSize)
 		answer, err := s.Devices.ListDevices(ctx, &controlv1.ListDevicesRequest{
 			OnlineOnly: set(onlineOnly), PageSize: &size, PageToken: set(token),
 		})
-		all = append(all, answer.GetDevices()...)
-		return answer.GetNextPageToken(), err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list devices: %w", err)
+		return answer.GetDevices(), answer.GetNextPageToken(), err
+	}) {
+		if err != nil {
+			return nil, fmt.Errorf("list devices: %w", err)
+		}
+		all = append(all, device)
 	}
 	return all, nil
 }

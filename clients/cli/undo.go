@@ -83,9 +83,9 @@ func (p *program) runUndo(ctx context.Context, ask *controlv1.UndoRequest) error
 
 // undone says which commands are undone. Their names are looked up; where that fails their ids say enough.
 func (p *program) undone(ctx context.Context, s *throwbar.Client, answer *controlv1.UndoResponse, dryRun bool) {
-	word := "Undo of"
+	word := "Undone:"
 	if dryRun {
-		word = "Would undo"
+		word = "Would undo:"
 	}
 	for i, id := range answer.GetUndoneCommandIds() {
 		what := "command "

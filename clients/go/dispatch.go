@@ -35,7 +35,7 @@ var (
 
 // Dispatch sends a command to the devices of the request and waits for its outcome on each. It is
 // Commands.Dispatch over the road that Config.Dispatch chooses; many may be under way at a time, and each waits in
-// turn once 1,024 share the stream. A request that does not come to an outcome is an *Error. When the context ends
+// turn once 1,024 share the stream. A request that breaks a rule or does not come to an outcome is an *Error. When the context ends
 // first, the server is told that nobody waits, and Dispatch returns at once with the context's cause.
 func (c *Client) Dispatch(ctx context.Context, req *controlv1.DispatchRequest) (*controlv1.DispatchResponse, error) {
 	others := c.underWay.Add(1) - 1

@@ -190,6 +190,9 @@ func (demo) Dispatch(_ context.Context, req *controlv1.DispatchRequest) (*contro
 }
 
 func (d demo) DispatchStream(ctx context.Context, stream controlv1connect.CommandServiceDispatchStreamServerStream) error {
+	if err := stream.SendHeaders(); err != nil {
+		return err
+	}
 	for {
 		req, err := stream.Receive()
 		if errors.Is(err, io.EOF) {

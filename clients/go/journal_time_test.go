@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -201,8 +202,9 @@ func TestWallClockOfADevice(t *testing.T) {
 					t.Fatal(err)
 				}
 				e := newExecutor(d.cfg)
-				off := row.before
-				e.wall = func() time.Time { return time.Now().Round(0).Add(off) }
+				var off atomic.Int64
+				off.Store(int64(row.before))
+				e.wall = func() time.Time { return time.Now().Round(0).Add(time.Duration(off.Load())) }
 				ctx, cancel := context.WithCancel(t.Context())
 				out := newOutbox(func(error) { t.Error("overflow") })
 				e.attach(out, said{}, nil)
@@ -215,7 +217,7 @@ func TestWallClockOfADevice(t *testing.T) {
 				synctest.Wait()
 				e.handle(ctx, commandFrame("c", openTab("a"), time.Minute).GetCommand(), time.Now()) // waits for its turn
 				synctest.Wait()
-				off = row.during
+				off.Store(int64(row.during))
 				if row.late {
 					time.Sleep(2 * time.Minute)
 				}

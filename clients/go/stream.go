@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"buf.build/go/protovalidate"
 	"google.golang.org/protobuf/proto"
 
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
@@ -29,6 +28,8 @@ const (
 	// redialFirst and redialMost bound the time before a stream that broke is dialled again; a random part of it passes.
 	redialFirst = 100 * time.Millisecond
 	redialMost  = 5 * time.Second
+	// openWithin is how long the server may take to open a stream; longer than it takes to dial.
+	openWithin = 12 * time.Second
 	// avoidFor is how long calls go by themselves after a stream could not be opened.
 	avoidFor = 30 * time.Second
 )
@@ -37,13 +38,16 @@ const (
 // goroutines end when it has been idle for a while, and when it is closed.
 type stream struct {
 	commands controlv1connect.CommandServiceClient
-	traced   bool // whether a connection that was never made shows in the trace of a call
+	traced   bool // whether the answer to a call shows in its trace
 	jitter   func() float64
-	slots    chan struct{} // one token for each call, until the server has answered it
-	wake     chan struct{} // receives when there is something to write
-	rest     chan struct{} // receives when the stream is to end, unless it has something to do
-	closing  chan struct{} // closed with the client
-	tasks    sync.WaitGroup
+
+	openWithin time.Duration // how long the server may take to open the stream
+
+	slots   chan struct{} // one token for each call, until the server has answered it
+	wake    chan struct{} // receives when there is something to write
+	rest    chan struct{} // receives when the stream is to end, unless it has something to do
+	closing chan struct{} // closed with the client
+	tasks   sync.WaitGroup
 
 	mu      sync.Mutex
 	closed  bool                   // guarded by mu; as closing
@@ -77,7 +81,7 @@ func (e *notSentError) Unwrap() error { return e.error }
 
 func newStream(commands controlv1connect.CommandServiceClient, traced bool) *stream {
 	return &stream{
-		commands: commands, traced: traced, jitter: rand.Float64, slots: make(chan struct{}, streamUnderWay),
+		commands: commands, traced: traced, openWithin: openWithin, jitter: rand.Float64, slots: make(chan struct{}, streamUnderWay),
 		wake: make(chan struct{}, 1), rest: make(chan struct{}, 1), closing: make(chan struct{}),
 		cancel: func() {}, under: map[uint64]*streamCall{},
 	}
@@ -122,11 +126,9 @@ func (s *stream) dispatch(ctx context.Context, req *controlv1.DispatchRequest) (
 	}
 }
 
-// streamable encodes a request. What would end the stream for everybody is refused here.
+// streamable encodes a request. What would end the stream for everybody is refused here; what breaks a rule the server
+// answers by itself.
 func streamable(req *controlv1.DispatchRequest) ([]byte, error) {
-	if err := protovalidate.Validate(req); err != nil {
-		return nil, Errorf(CodeInvalid, "the request breaks a rule: %w", err)
-	}
 	raw, err := proto.Marshal(req)
 	if err != nil {
 		return nil, Errorf(CodeInvalid, "the request cannot be encoded: %w", err)

@@ -8,7 +8,7 @@ import (
 	"net"
 	"net/http/httptrace"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -21,6 +21,7 @@ import (
 var (
 	errStreamIdle  = errors.New("the stream had nothing to do")
 	errStreamEnded = errors.New("the server ended the stream")
+	errNotOpen     = errors.New("the server did not answer in time, or something on the way lets no stream through")
 )
 
 // run looks after the stream as long as there is something to do.
@@ -57,7 +58,7 @@ type dispatchStream = controlv1connect.CommandServiceDispatchStreamClientStream
 type streamEnd struct {
 	err    error
 	heard  bool // the server has sent something
-	unsent bool // no connection was made
+	unsent bool // nothing was sent
 }
 
 // settle ends the calls that cannot go on after the end of a stream, and says whether there are others.
@@ -77,7 +78,7 @@ func (s *stream) settle(end streamEnd) bool {
 	case err != nil && !s.closed:
 		var unsent *notSentError
 		if errors.As(err, &unsent) {
-			s.absent = s.absent || !end.unsent
+			s.absent = s.absent || CodeOf(err) == CodeUnsupported
 			s.avoid = time.Now().Add(avoidFor)
 		}
 		s.failLocked(append(under, s.waiting...), err)
@@ -93,22 +94,24 @@ func (s *stream) settle(end streamEnd) bool {
 	return s.running
 }
 
-// verdict is what the end of a stream says about every call, sent or not; nil if it says nothing.
+// verdict is what the end of a stream says about every call, sent or not; nil if it says nothing. A status of HTTP says
+// the same as the server's own code.
 func (e streamEnd) verdict() error {
-	var own *Error
+	own := &Error{}
+	known := errors.As(e.err, &own)
 	switch {
-	case e.unsent && !errors.As(e.err, &own):
+	case e.heard:
+		return nil
+	case strings.Contains(own.Message, "HTTP status 505"): // the way there has no HTTP/2
+		return &notSentError{Errorf(CodeUnsupported, "a stream needs HTTP/2, which the server or a proxy does not speak")}
+	case own.Code == CodeUnsupported:
+		return &notSentError{e.err}
+	case e.unsent && !known: // ended from this side
 		return &notSentError{Errorf(CodeUnavailable, "open the stream: %w", e.err).Retry()}
 	case e.unsent:
 		return &notSentError{e.err}
-	case e.heard || !errors.As(e.err, &own): // a status of HTTP says the same as the server's own code
-		return nil
 	case own.Code == CodeUnauthenticated || own.Code == CodeDenied:
 		return e.err
-	case own.Code == CodeUnsupported:
-		return &notSentError{e.err}
-	case strings.Contains(own.Message, "HTTP status 505"): // the way there has no HTTP/2
-		return &notSentError{Errorf(CodeUnsupported, "a stream needs HTTP/2, which the server or a proxy does not speak")}
 	default:
 		return nil
 	}
@@ -127,15 +130,16 @@ func (s *stream) link() streamEnd {
 	if !s.begin(func() { cancel(ErrClosed) }) {
 		return streamEnd{err: ErrClosed, unsent: true}
 	}
-	var connected atomic.Bool
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
-	link, err := s.commands.DispatchStream(traced)
+	answered, onAnswer := make(chan struct{}), sync.Once{}
+	link, err := s.commands.DispatchStream(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotFirstResponseByte: func() { onAnswer.Do(func() { close(answered) }) },
+	}))
 	if err != nil {
 		return streamEnd{err: err, unsent: true}
 	}
 	if err := link.SendHeaders(); err != nil {
 		_ = link.Close() // the error of sending says more
-		return streamEnd{err: err, unsent: s.traced && !connected.Load() || isDial(err)}
+		return streamEnd{err: err, unsent: true}
 	}
 	// The end of a context does not end a stream that waits in Receive; closing it does.
 	defer context.AfterFunc(ctx, func() { _ = link.Close() })()
@@ -146,13 +150,14 @@ func (s *stream) link() streamEnd {
 		end = s.read(ctx, link, cancel)
 		cancel(end.err)
 	})
-	idle := s.write(ctx, link)
+	open := s.awaitOpen(ctx, cancel, answered)
+	idle := open && s.write(ctx, link)
 	// Reading says how the stream ended; the server is given the time to say it.
 	timer := time.AfterFunc(byeWithin, func() { cancel(errStuck) })
 	defer timer.Stop()
 	<-read
 	_ = link.Close() // what it would say, reading has said
-	end.unsent = !end.heard && (s.traced && !connected.Load() || isDial(end.err))
+	end.unsent = !open || !end.heard && isDial(end.err)
 	switch {
 	case errors.Is(context.Cause(ctx), ErrClosed):
 		end.err = ErrClosed
@@ -160,6 +165,26 @@ func (s *stream) link() streamEnd {
 		end.err = errStreamIdle
 	}
 	return end
+}
+
+// awaitOpen waits until the server has answered the call with its headers, which it does before anything else: until
+// then nothing is sent, so that a way which lets no stream through swallows no command. Where that does not show, it
+// says that the stream is open.
+func (s *stream) awaitOpen(ctx context.Context, cancel context.CancelCauseFunc, answered <-chan struct{}) bool {
+	if !s.traced {
+		return true
+	}
+	timer := time.NewTimer(s.openWithin)
+	defer timer.Stop()
+	select {
+	case <-answered:
+		return true
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		cancel(errNotOpen)
+		return false
+	}
 }
 
 // begin says how the link can be ended from elsewhere; it says false if the client is closed already.

@@ -3,6 +3,7 @@ package throwbar
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,14 +19,19 @@ import (
 type lived struct {
 	controlv1connect.UnimplementedCommandServiceHandler
 
-	streams, ended int
+	streams, ended atomic.Int32
+	deaf           bool          // the first stream takes nothing in, and breaks after a second
 	beats          time.Duration // between two signs of life; none if zero
 	answers        bool
 }
 
 func (l *lived) DispatchStream(ctx context.Context, stream controlv1connect.CommandServiceDispatchStreamServerStream) error {
-	l.streams++
-	defer func() { l.ended++ }()
+	n := l.streams.Add(1)
+	defer l.ended.Add(1)
+	if l.deaf && n == 1 {
+		<-time.After(time.Second)
+		return connect.NewError(connect.CodeUnavailable, "draining")
+	}
 	requests := make(chan *controlv1.DispatchStreamRequest)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -94,16 +100,19 @@ func TestIdleStreamIsClosed(t *testing.T) {
 			time.Sleep(streamIdle - time.Second)
 		}
 		synctest.Wait()
-		if l.streams != 1 || l.ended != 0 {
-			t.Errorf("%d streams, %d ended", l.streams, l.ended)
+		if l.streams.Load() != 1 || l.ended.Load() != 0 {
+			t.Errorf("%d streams, %d ended", l.streams.Load(), l.ended.Load())
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if l.ended != 1 || s.running {
-			t.Errorf("%d ended, running %v", l.ended, s.running)
+		s.mu.Lock()
+		running := s.running
+		s.mu.Unlock()
+		if l.ended.Load() != 1 || running {
+			t.Errorf("%d ended, running %v", l.ended.Load(), running)
 		}
-		if _, err := s.dispatch(t.Context(), request("a")); err != nil || l.streams != 2 {
-			t.Errorf("afterwards: %v, %d streams", err, l.streams)
+		if _, err := s.dispatch(t.Context(), request("a")); err != nil || l.streams.Load() != 2 {
+			t.Errorf("afterwards: %v, %d streams", err, l.streams.Load())
 		}
 		s.close()
 	})
@@ -120,8 +129,8 @@ func TestSlowCommandKeepsItsStream(t *testing.T) {
 		if _, err := s.dispatch(ctx, request("a")); CodeOf(err) != CodeExpired || time.Since(began) != 10*time.Minute {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
-		if l.streams != 1 || l.ended != 0 {
-			t.Errorf("%d streams, %d ended", l.streams, l.ended)
+		if l.streams.Load() != 1 || l.ended.Load() != 0 {
+			t.Errorf("%d streams, %d ended", l.streams.Load(), l.ended.Load())
 		}
 		s.close()
 	})
@@ -136,6 +145,38 @@ func TestSilentStreamIsLeft(t *testing.T) {
 		_, err := s.dispatch(t.Context(), request("a"))
 		if !errors.Is(err, ErrOutcomeUnknown) || !errors.Is(err, errSilent) || time.Since(began) != defaultLease {
 			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		s.close()
+	})
+}
+
+// TestWhatWasNotWrittenGoesOn has a stream that breaks while it takes nothing in: what it may have been given ends, and
+// what still waited goes over the next one.
+func TestWhatWasNotWrittenGoesOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &lived{answers: true, deaf: true}
+		s := l.bubble()
+		ends := make(chan error, 2)
+		send := func() {
+			_, err := s.dispatch(t.Context(), request("a"))
+			ends <- err
+		}
+		go send()
+		synctest.Wait() // it is being written
+		go send()
+		synctest.Wait()
+		s.mu.Lock()
+		under, waiting := len(s.under), len(s.waiting)
+		s.mu.Unlock()
+		if under != 1 || waiting != 1 {
+			t.Fatalf("%d under way, %d wait", under, waiting)
+		}
+		if err := <-ends; !errors.Is(err, ErrOutcomeUnknown) {
+			t.Errorf("the first one: %v", err)
+		}
+		if err := <-ends; err != nil || l.streams.Load() != 2 {
+			t.Errorf("the second one: %v, %d streams", err, l.streams.Load())
 		}
 		s.close()
 	})

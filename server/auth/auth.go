@@ -116,6 +116,16 @@ func (t *Tokens) Authenticate(secret string) (Token, error) {
 	return token, nil
 }
 
+// Check is nil while a token that was authenticated before is valid. Streams ask it as they go on.
+func (t *Tokens) Check(token Token) error {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if known, ok := t.byHash[token.Hash]; !ok || known.ID != token.ID {
+		return fault.New(fault.Unauthenticated, "the token was revoked")
+	}
+	return nil
+}
+
 // List are the tokens of a workspace that belong to no device, oldest first.
 func (t *Tokens) List(workspace string) []Token {
 	t.mu.RLock()

@@ -192,7 +192,8 @@ func (d *Dispatcher) accept(ctx context.Context, orders []*Order) {
 }
 
 // begun starts the lives of commands that were written down, in order, and sends them. After an error nothing is sent.
-// Whether something was written is not always known then: what is there after all is ended.
+// Whether something was written is not always known then: what is there after all is ended, or a restarted server would
+// send it.
 func (d *Dispatcher) begun(lives []*live, rows []Acceptance, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -203,6 +204,9 @@ func (d *Dispatcher) begun(lives []*live, rows []Acceptance, err error) {
 			part.live = nil
 			l.told, l.ending = true, true
 			d.forget(l)
+			if fault.CodeOf(err) != fault.Internal { // nothing was written
+				continue
+			}
 			d.settle(d.failure(l, Failed, fault.New(fault.Failed, "the server could not write this down for certain: nothing was sent")))
 		case rows[i].Void():
 			part.live, part.err = nil, taken()

@@ -179,7 +179,9 @@ func (d *Dispatcher) recover(ctx context.Context, p Acceptance) error {
 	defer d.mu.Unlock()
 	d.track(l)
 	d.begin(l, left)
-	d.step(l, Sent) // it may have been sent: that note is written a moment later
+	if l.rec.State == Accepted { // it may have been sent: that note is written a moment later
+		d.step(l, Sent)
+	}
 	return nil
 }
 

@@ -162,6 +162,34 @@ func TestACallerThatGoesAwayLeavesNothingPending(t *testing.T) {
 	})
 }
 
+// Found by the simulator: the device kept such an outcome until its next link, and the event was missing until then.
+func TestALateOutcomeIsNotedWhenTheDiskWorksAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		ctx, stop := context.WithCancel(t.Context())
+		go func() { _ = w.Run(ctx) }()
+		defer stop()
+		asked, cancel := context.WithCancel(t.Context())
+		go func() { synctest.Wait(); cancel() }()
+		_, err := w.Dispatch(asked, request(closing("lap_tb1-1")))
+		codeOf(t, err, fault.Cancelled)
+		w.book.refuseLates(errors.New("disk full"))
+		o := closed("lap_tb1-1")
+		o.CommandId = w.book.row(t).ID
+		w.Outcome("lap", o)
+		time.Sleep(time.Second)
+		if len(w.wire.receipts("lap")) != 0 {
+			t.Error("the device may forget what is not written down")
+		}
+		w.book.refuseLates(nil)
+		time.Sleep(10 * time.Second)
+		if len(w.book.lates) != 1 || len(w.wire.receipts("lap")) != 1 {
+			t.Errorf("late results %v, %d receipts", w.book.lates, len(w.wire.receipts("lap")))
+		}
+	})
+}
+
 func TestADetachedCommandOutlivesItsCaller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -33,6 +34,7 @@ type book struct {
 	fail  error // of Accept
 	lost  error // of Accept, which has written all the same
 	stuck error // of Finish
+	deaf  error // of Late
 	steps []string
 
 	sweeps [][2]time.Time
@@ -135,9 +137,19 @@ func (b *book) Finish(_ context.Context, ends []dispatch.End) error {
 	return nil
 }
 
+// refuseLates makes notes of late outcomes fail with an error until it is nil.
+func (b *book) refuseLates(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.deaf = err
+}
+
 func (b *book) Late(_ context.Context, rec dispatch.Record, detail string, dropped []string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.deaf != nil {
+		return b.deaf
+	}
 	if note := rec.ID + " " + detail; !slices.Contains(b.lates, note) {
 		b.lates = append(b.lates, note)
 	}
@@ -235,6 +247,12 @@ func (b *book) row(t *testing.T) dispatch.Record {
 		return row
 	}
 	return dispatch.Record{}
+}
+
+func (b *book) all() map[string]dispatch.Record {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(b.rows)
 }
 
 // wire has the links of devices.
@@ -366,7 +384,9 @@ func newWorld(t *testing.T) *world {
 func (w *world) restart(cat *catalog.Catalogue) {
 	ids := 0
 	var mu sync.Mutex
+	w.book.mu.Lock()
 	prefix := fmt.Sprintf("id%d-", len(w.book.rows))
+	w.book.mu.Unlock()
 	w.Dispatcher = dispatch.New(dispatch.Config{
 		Catalogue: cat, Ledger: w.book, Reader: w.book, Devices: w, Links: w.wire, Browser: w,
 		NewID: func() string {
@@ -381,6 +401,8 @@ func (w *world) restart(cat *catalog.Catalogue) {
 
 // answer makes a device that acknowledges each command and answers it with what reply says; nil means silence.
 func (w *world) answer(reply func(c *devicev1.CommandRequest) *devicev1.Outcome) {
+	w.wire.mu.Lock()
+	defer w.wire.mu.Unlock()
 	w.wire.on = func(device string, frame *devicev1.ServerFrame) {
 		c := frame.GetCommand()
 		if c == nil {

@@ -67,8 +67,8 @@ type Filter struct {
 
 // Ledger writes commands down.
 type Ledger interface {
-	// Accept writes commands, their saved tabs and their first events in one transaction. After an error none counts as
-	// written, and those that are nevertheless there are ended by Finish.
+	// Accept writes commands, their saved tabs and their first events in one transaction. A fault says that nothing was
+	// written; after any other error none counts as written, and those that are nevertheless there are ended by Finish.
 	Accept(ctx context.Context, commands []Acceptance) error
 	// Advance writes steps that are no ends a moment later: it then takes what there is, which may be none.
 	Advance(take func() []Step)

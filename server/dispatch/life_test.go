@@ -246,7 +246,7 @@ func TestAGroupIsCancelledAsOne(t *testing.T) {
 		if _, err := w.Cancel(t.Context(), "w", first.GetGroupId()); err != nil {
 			t.Fatal(err)
 		}
-		for id, row := range w.book.rows {
+		for id, row := range w.book.all() {
 			if row.State != dispatch.Cancelled {
 				t.Errorf("%s is %s", id, row.State)
 			}
@@ -300,7 +300,7 @@ func TestAFanOutIsAnsweredForEveryDevice(t *testing.T) {
 			}()
 		}
 		synctest.Wait() // no time has passed: all that are alive have ended
-		for id, row := range w.book.rows {
+		for id, row := range w.book.all() {
 			if row.State == dispatch.Succeeded {
 				answeredAt = append(answeredAt, row.EndedAt)
 			} else if !dead(row.Device) {

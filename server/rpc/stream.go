@@ -30,6 +30,9 @@ const (
 	// streamMessage is the size from which no further answer is added to a message.
 	streamMessage = 256 << 10
 	streamBeat    = 15 * time.Second
+	// streamLeave is how long a stream that has ended waits for what it cancels. Only a store that does not write takes
+	// so long.
+	streamLeave = 10 * time.Second
 )
 
 // DispatchStream sends many commands. A reader takes the caller's items in and never waits for a command; one goroutine
@@ -42,15 +45,19 @@ func (h *commandHandler) DispatchStream(ctx context.Context, stream controlv1con
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s := &orders{
-		unblock: func() { endWrite(ctx) },
-		token:   token, dispatcher: h.cfg.Dispatcher, log: h.cfg.Log, broken: cancel, byNumber: map[uint64]*order{},
+		token: token, tokens: h.cfg.Tokens, dispatcher: h.cfg.Dispatcher, log: h.cfg.Log,
+		broken: cancel, unblock: func() { endWrite(ctx) }, byNumber: map[uint64]*order{},
 		queued: make(chan struct{}, 1), answered: make(chan struct{}, 1),
 	}
 	var parts sync.WaitGroup
 	accepted := make(chan struct{})
-	parts.Go(func() { s.read(stream) })
+	parts.Go(func() {
+		defer s.guard(ctx)
+		s.read(stream)
+	})
 	parts.Go(func() {
 		defer close(accepted)
+		defer s.guard(ctx)
 		s.accept(ctx)
 	})
 	err = s.write(ctx, stream)
@@ -165,7 +172,12 @@ func (s *orders) leave(ctx context.Context) {
 	}
 	s.dispatcher.Abandon(left)
 	if idle != nil {
-		<-idle
+		patience := time.NewTimer(streamLeave)
+		defer patience.Stop()
+		select {
+		case <-idle:
+		case <-patience.C:
+		}
 	}
 }
 
@@ -188,6 +200,7 @@ type answer struct {
 // orders are the commands of one stream.
 type orders struct {
 	token      auth.Token
+	tokens     *auth.Tokens
 	dispatcher *dispatch.Dispatcher
 	log        *slog.Logger
 	broken     context.CancelCauseFunc
@@ -212,6 +225,14 @@ func signal(c chan struct{}) {
 	}
 }
 
+// guard keeps a fault of one stream's goroutine from ending the server.
+func (s *orders) guard(ctx context.Context) {
+	if r := recover(); r != nil {
+		s.log.ErrorContext(ctx, "a stream of commands panicked", slog.Any("panic", r))
+		s.broken(fault.New(fault.Internal, "the server failed: its log says why"))
+	}
+}
+
 // read takes the caller's items in until it sends no more.
 func (s *orders) read(stream controlv1connect.CommandServiceDispatchStreamServerStream) {
 	for {
@@ -228,6 +249,10 @@ func (s *orders) read(stream controlv1connect.CommandServiceDispatchStreamServer
 			return
 		case len(msg.GetItems()) == 0 || len(msg.GetItems()) > streamItems:
 			s.broken(fault.New(fault.Invalid, "a message of a stream has 1 to %d items", streamItems))
+			return
+		}
+		if err := s.tokens.Check(s.token); err != nil {
+			s.broken(err)
 			return
 		}
 		for _, item := range msg.GetItems() {

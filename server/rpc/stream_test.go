@@ -18,6 +18,7 @@ import (
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	"throwbar.dev/throwbar/gen/go/throwbar/control/v1/controlv1connect"
+	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
 )
 
 // orderStream is one stream of commands, as a caller plays it by hand.
@@ -309,7 +310,6 @@ func TestACallerThatDoesNotReadLosesItsStream(t *testing.T) {
 	t.Parallel()
 	s := apptest.Start(t, app.Config{})
 	d := pair(t, s, "laptop")
-	l, _ := dial(t, s, d, dialConnect, nil)
 	o := openStream(t, s)
 	bad := make([]*controlv1.DispatchStreamItem, 256)
 	for i := range bad {
@@ -323,6 +323,7 @@ func TestACallerThatDoesNotReadLosesItsStream(t *testing.T) {
 		err = o.stream.Send(&controlv1.DispatchStreamRequest{Items: bad})
 	}
 	// Others are served.
+	l, _ := dial(t, s, d, dialConnect, nil)
 	done := dispatch(t.Context(), t, s, closing(d.GetDeviceId()+"_tb1-1"))
 	c := next(t, l).GetCommand()
 	if err := l.send(outcome(closedOutcome(c.GetCommandId(), d.GetDeviceId()+"_tb1-1"))); err != nil {
@@ -341,6 +342,37 @@ func TestAMessageWithoutItemsEndsTheStream(t *testing.T) {
 	if a, err := o.receive(); connect.CodeOf(err) != connect.CodeInvalidArgument {
 		t.Errorf("answer %v, %v", a, err)
 	}
+}
+
+func TestARevokedTokenSendsNothingMore(t *testing.T) {
+	t.Parallel()
+	s := apptest.Start(t, app.Config{})
+	tokens := controlv1connect.NewTokenServiceClient(s.Client(t, s.Owner, nil))
+	made, err := tokens.CreateToken(t.Context(), &controlv1.CreateTokenRequest{Name: "program", Scope: optionv1.Scope_SCOPE_OPERATOR})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := controlv1connect.NewCommandServiceClient(s.Client(t, made.GetSecret(), nil))
+	stream, err := client.DispatchStream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Send(&controlv1.DispatchStreamRequest{Items: []*controlv1.DispatchStreamItem{item(1, closing())}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Receive(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tokens.RevokeToken(t.Context(), &controlv1.RevokeTokenRequest{TokenId: made.GetToken().GetTokenId()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Send(&controlv1.DispatchStreamRequest{Items: []*controlv1.DispatchStreamItem{item(2, closing())}}); err != nil {
+		t.Fatal(err)
+	}
+	if msg, err := stream.Receive(); connect.CodeOf(err) != connect.CodeUnauthenticated {
+		t.Errorf("after the revocation: %v, %v", msg, err)
+	}
+	_ = stream.Close()
 }
 
 func TestStreamsLeaveNoGoroutines(t *testing.T) { //nolint:paralleltest // counts goroutines

@@ -45,6 +45,10 @@ func TestUndoAMonthLaterAfterRestartsOfBothSides(t *testing.T) {
 				t.Fatalf("close: %v, %v", a.res, a.err)
 			}
 			l.close()
+			apptest.Eventually(t, "the device is known to be gone", func() bool {
+				res, err := s.Devices(t).ListDevices(t.Context(), &controlv1.ListDevicesRequest{})
+				return err == nil && !res.GetDevices()[0].GetOnline()
+			})
 			s.Stop()
 
 			// A month later the server has been restarted, and the browser too: its ids are of another start.

@@ -2,8 +2,6 @@ package storage
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -34,7 +32,7 @@ const (
 // Accept writes commands, their saved tabs and their first events in one transaction. A command that lives for
 // seconds has to survive a kill of the process, not a power cut.
 func (s *Storage) Accept(ctx context.Context, commands []dispatch.Acceptance) error {
-	return s.write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) error {
+	err := s.write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) error {
 		for i := range commands {
 			if err := accept(ctx, q, &commands[i]); err != nil {
 				return err
@@ -42,6 +40,14 @@ func (s *Storage) Accept(ctx context.Context, commands []dispatch.Acceptance) er
 		}
 		return nil
 	})
+	switch {
+	case errors.Is(err, store.ErrOverloaded):
+		return fault.Wrap(fault.Busy, err, "the server has too much to write: nothing was sent").Retry()
+	case errors.Is(err, store.ErrClosed):
+		return fault.Wrap(fault.Unavailable, err, "the server stops: nothing was sent").Retry()
+	default:
+		return err
+	}
 }
 
 // accept may run twice: it sets what it hands out.
@@ -130,7 +136,41 @@ func (s *Storage) Advance(take func() []dispatch.Step) {
 			}
 		}
 		return nil
+	}, func() {
+		for _, step := range steps() {
+			s.gaps.add(step.Record.ID)
+		}
 	})
+}
+
+// gaps are the commands that lack a step which could not be written: the steps after it are left out too, for events
+// follow the table of a command's life.
+type gaps struct {
+	mu  sync.Mutex
+	ids map[string]bool // guarded by mu
+}
+
+func (g *gaps) add(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ids == nil {
+		g.ids = map[string]bool{}
+	}
+	g.ids[id] = true
+}
+
+func (g *gaps) has(id string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ids[id]
+}
+
+func (g *gaps) forget(ends []dispatch.End) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range ends {
+		delete(g.ids, ends[i].Record.ID)
+	}
 }
 
 func stepEvent(ctx context.Context, q *db.Queries, step dispatch.Step) error {
@@ -141,21 +181,26 @@ func stepEvent(ctx context.Context, q *db.Queries, step dispatch.Step) error {
 
 // Finish writes ends and their events, and what becomes of the saved tabs.
 func (s *Storage) Finish(ctx context.Context, ends []dispatch.End) error {
-	return s.write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) error {
+	err := s.write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) error {
 		for i := range ends {
-			if err := finish(ctx, q, &ends[i]); err != nil {
+			if err := finish(ctx, q, &ends[i], s.gaps.has(ends[i].Record.ID)); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+	if err == nil {
+		s.gaps.forget(ends)
+	}
+	return err
 }
 
-func finish(ctx context.Context, q *db.Queries, end *dispatch.End) error {
+// finish writes one end, without the steps before it if one was lost.
+func finish(ctx context.Context, q *db.Queries, end *dispatch.End, gap bool) error {
 	rec := end.Record
 	n, err := q.FinishCommand(ctx, db.FinishCommandParams{
 		ID: rec.ID, State: string(rec.State), EndedAt: millis(rec.EndedAt), Result: rec.Result, Error: rec.Error,
-		Summary: rec.Summary,
+		Summary: text(rec.Summary),
 	})
 	if err != nil {
 		return fmt.Errorf("finish command: %w", err)
@@ -164,6 +209,9 @@ func finish(ctx context.Context, q *db.Queries, end *dispatch.End) error {
 		return nil
 	}
 	for _, step := range end.Steps {
+		if gap {
+			break
+		}
 		if err := stepEvent(ctx, q, step); err != nil {
 			return err
 		}
@@ -212,7 +260,7 @@ func (s *Storage) Late(ctx context.Context, rec dispatch.Record, detail string, 
 // Get implements dispatch.Reader.
 func (s *Storage) Get(ctx context.Context, workspace, id string) (dispatch.Record, error) {
 	row, err := s.store.Read().FindCommand(ctx, id)
-	if errors.Is(err, sql.ErrNoRows) || (err == nil && workspace != "" && row.Workspace != workspace) {
+	if noRow(err) || (err == nil && workspace != "" && row.Workspace != workspace) {
 		return dispatch.Record{}, fault.New(fault.NotFound, "there is no command %q", id)
 	}
 	if err != nil {
@@ -249,7 +297,7 @@ func (s *Storage) List(ctx context.Context, f dispatch.Filter) ([]dispatch.Recor
 			Workspace: f.Workspace, BeforeTime: before(f.BeforeTime), BeforeID: f.BeforeID, PageSize: limit,
 		})
 	}
-	if err != nil {
+	if err != nil && !noRow(err) {
 		return nil, fmt.Errorf("list commands: %w", err)
 	}
 	out := make([]dispatch.Record, 0, len(rows))

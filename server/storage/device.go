@@ -64,7 +64,7 @@ func actionsJSON(actions []string) (string, error) {
 
 func deviceEvent(ctx context.Context, q *db.Queries, d device.Device, at time.Time, change controlv1.DeviceChange) error {
 	return appendEvent(ctx, q, d.Workspace, at, &controlv1.Event{
-		DeviceId: d.ID, Kind: &controlv1.Event_Device{Device: &controlv1.DeviceEvent{Change: change, Name: d.Name}},
+		DeviceId: d.ID, Kind: &controlv1.Event_Device{Device: &controlv1.DeviceEvent{Change: change, Name: text(d.Name)}},
 	})
 }
 
@@ -93,8 +93,8 @@ func (s *Storage) Seen(d device.Device, change controlv1.DeviceChange) {
 			return err
 		}
 		if _, err := q.UpdateDeviceSeen(ctx, db.UpdateDeviceSeenParams{
-			ID: d.ID, LastSeen: millis(d.LastSeen), BootTag: d.Boot, Actions: actions, Agent: d.Agent, Platform: d.Platform,
-			Epoch: int64(d.Epoch), Online: online(d),
+			ID: d.ID, LastSeen: millis(d.LastSeen), BootTag: text(d.Boot), Actions: actions, Agent: text(d.Agent),
+			Platform: text(d.Platform), Epoch: int64(d.Epoch), Online: online(d),
 		}); err != nil {
 			return fmt.Errorf("update device: %w", err)
 		}
@@ -102,13 +102,13 @@ func (s *Storage) Seen(d device.Device, change controlv1.DeviceChange) {
 			return nil
 		}
 		return deviceEvent(ctx, q, d, d.LastSeen, change)
-	})
+	}, nil)
 }
 
 // Rename implements device.Store.
 func (s *Storage) Rename(ctx context.Context, d device.Device) error {
 	return s.write(ctx, store.Synced, func(ctx context.Context, q *db.Queries) error {
-		if _, err := q.RenameDevice(ctx, db.RenameDeviceParams{Workspace: d.Workspace, ID: d.ID, Name: d.Name}); err != nil {
+		if _, err := q.RenameDevice(ctx, db.RenameDeviceParams{Workspace: d.Workspace, ID: d.ID, Name: text(d.Name)}); err != nil {
 			return fmt.Errorf("rename device: %w", err)
 		}
 		return deviceEvent(ctx, q, d, time.Now(), controlv1.DeviceChange_DEVICE_CHANGE_RENAMED)
@@ -144,9 +144,9 @@ func (s *Storage) Pair(ctx context.Context, d device.Device, token auth.Token) e
 	}
 	return s.write(ctx, store.Synced, func(ctx context.Context, q *db.Queries) error {
 		if err := q.InsertDevice(ctx, db.InsertDeviceParams{
-			ID: d.ID, Workspace: d.Workspace, Name: d.Name, Kind: int64(d.Kind), Agent: d.Agent, Platform: d.Platform,
-			PairedAt: millis(d.PairedAt), LastSeen: millis(d.LastSeen), BootTag: d.Boot, Actions: actions,
-			Epoch: int64(d.Epoch), Origin: d.Origin,
+			ID: d.ID, Workspace: d.Workspace, Name: text(d.Name), Kind: int64(d.Kind), Agent: text(d.Agent), Platform: text(d.Platform),
+			PairedAt: millis(d.PairedAt), LastSeen: millis(d.LastSeen), BootTag: text(d.Boot), Actions: actions,
+			Epoch: int64(d.Epoch), Origin: text(d.Origin),
 		}); err != nil {
 			return fmt.Errorf("insert device: %w", err)
 		}
@@ -159,7 +159,7 @@ func (s *Storage) Pair(ctx context.Context, d device.Device, token auth.Token) e
 
 func insertToken(ctx context.Context, q *db.Queries, t auth.Token) error {
 	if err := q.InsertToken(ctx, db.InsertTokenParams{
-		ID: t.ID, Workspace: t.Workspace, Name: t.Name, Scope: int64(t.Scope), DeviceID: t.Device, Hash: t.Hash[:],
+		ID: t.ID, Workspace: t.Workspace, Name: text(t.Name), Scope: int64(t.Scope), DeviceID: t.Device, Hash: t.Hash[:],
 		CreatedAt: millis(t.CreatedAt),
 	}); err != nil {
 		return fmt.Errorf("insert token: %w", err)

@@ -2,8 +2,6 @@ package storage
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
@@ -35,7 +33,7 @@ func (s *Storage) Saved(ctx context.Context, workspace string, ids []string) ([]
 	for _, id := range ids {
 		row, err := s.store.Read().GetSaved(ctx, db.GetSavedParams{Workspace: workspace, ID: id})
 		switch {
-		case errors.Is(err, sql.ErrNoRows):
+		case noRow(err):
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("get saved tab: %w", err)
@@ -60,7 +58,7 @@ func (s *Storage) Kept(ctx context.Context, f dispatch.KeptFilter) ([]dispatch.K
 		Workspace: f.Workspace, BeforeTime: before(f.BeforeTime), BeforeID: f.BeforeID, DeviceID: f.Device, GroupID: f.Group,
 		PageSize: int32(f.Limit),
 	})
-	if err != nil {
+	if err != nil && !noRow(err) {
 		return nil, fmt.Errorf("list kept tabs: %w", err)
 	}
 	out := make([]dispatch.Kept, 0, len(rows))
@@ -109,7 +107,7 @@ func (s *Storage) keptOfCommand(ctx context.Context, f dispatch.KeptFilter) ([]d
 // OfGroup implements dispatch.Reader.
 func (s *Storage) OfGroup(ctx context.Context, workspace, group string) (dispatch.Record, error) {
 	row, err := s.store.Read().GetCommandOfGroup(ctx, db.GetCommandOfGroupParams{Workspace: workspace, GroupID: group})
-	if errors.Is(err, sql.ErrNoRows) {
+	if noRow(err) {
 		return dispatch.Record{}, fault.New(fault.NotFound, "there is no dispatch %q", group)
 	}
 	if err != nil {
@@ -128,7 +126,7 @@ func (s *Storage) ListSaved(ctx context.Context, f rpc.SavedFilter) ([]*commandv
 		Workspace: f.Workspace, DeviceID: f.Device, Kind: kind, BeforeTime: before(f.Before.Time), BeforeID: f.Before.ID,
 		PageSize: int32(f.Limit),
 	})
-	if err != nil {
+	if err != nil && !noRow(err) {
 		return nil, fmt.Errorf("list saved tabs: %w", err)
 	}
 	return savedTabs(rows)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -16,6 +17,7 @@ import (
 
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	"throwbar.dev/throwbar/server/event"
+	"throwbar.dev/throwbar/server/fault"
 	"throwbar.dev/throwbar/store"
 	"throwbar.dev/throwbar/store/db"
 )
@@ -32,6 +34,7 @@ type Storage struct {
 	feed  *event.Feed
 	log   *slog.Logger
 	meter Meter // may be nil
+	gaps  gaps
 }
 
 // Meter counts writes. Its methods must not wait.
@@ -51,16 +54,15 @@ func (s *Storage) wrote(kind string, began time.Time) {
 	}
 }
 
-// New makes the adapters. Watchers read the event log through between, if it is not nil.
-func New(s *store.Store, log *slog.Logger, between func(event.Journal) event.Journal) *Storage {
+// New makes the adapters. Feed makes the event feed over them.
+func New(s *store.Store, log *slog.Logger) *Storage {
 	st := &Storage{store: s, log: log}
-	var journal event.Journal = st
-	if between != nil {
-		journal = between(st)
-	}
-	st.feed = event.New(journal)
+	st.feed = event.New(st)
 	return st
 }
+
+// Between makes watchers read the event log through what put returns. It is called before the feed is used.
+func (s *Storage) Between(put func(event.Journal) event.Journal) { s.feed = event.New(put(s)) }
 
 // Feed wakes the watchers of the event log.
 func (s *Storage) Feed() *event.Feed { return s.feed }
@@ -102,13 +104,16 @@ func appendEvent(ctx context.Context, q *db.Queries, workspace string, at time.T
 	return nil
 }
 
-// later writes soon, and says in the log if that did not work: nobody waits for it.
-func (s *Storage) later(what string, write func(context.Context, *db.Queries) error) {
+// later writes soon, and says in the log if that did not work: nobody waits for it. Failed may be nil.
+func (s *Storage) later(what string, write func(context.Context, *db.Queries) error, failed func()) {
 	began := time.Now()
 	s.store.WriteLater(write, func(err error) {
 		s.wrote("later", began)
 		if err != nil {
 			s.log.ErrorContext(context.Background(), "writing later failed", slog.String("what", what), slog.Any("error", err))
+			if failed != nil {
+				failed()
+			}
 			return
 		}
 		s.feed.Hint()
@@ -118,16 +123,29 @@ func (s *Storage) later(what string, write func(context.Context, *db.Queries) er
 // write writes now and wakes the watchers.
 func (s *Storage) write(ctx context.Context, level store.Level, write func(context.Context, *db.Queries) error) error {
 	began := time.Now()
-	if err := s.store.Write(ctx, level, write); err != nil {
+	err := s.store.Write(ctx, level, write)
+	switch {
+	case err == nil:
+		s.wrote(map[store.Level]string{store.Fast: "fast", store.Synced: "synced"}[level], began)
+		s.feed.Hint()
+		return nil
+	case errors.Is(err, store.ErrUnknown):
+		s.feed.Hint() // perhaps it is there
+		return fault.Wrap(fault.Interrupted, err, "the database was lost while it was written to, and whether this was done is not "+
+			"known: look before you try it again")
+	case errors.Is(err, store.ErrUnavailable):
+		return fault.Wrap(fault.Unavailable, err, "the database does not answer: nothing was done").Retry()
+	default:
 		return err
 	}
-	kind := "fast"
-	if level == store.Synced {
-		kind = "synced"
-	}
-	s.wrote(kind, began)
-	s.feed.Hint()
-	return nil
+}
+
+// noRow says that there is no such row: it was not found, or its key is a text that no row can have.
+func noRow(err error) bool { return errors.Is(err, sql.ErrNoRows) || errors.Is(err, store.ErrRefused) }
+
+// text is what people and devices call things, without what a database cannot hold.
+func text(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
 }
 
 // After implements event.Journal.
@@ -143,7 +161,7 @@ func (s *Storage) After(ctx context.Context, workspace, device string, cursor ui
 			Workspace: workspace, DeviceID: device, After: int64(cursor), PageSize: int32(limit),
 		})
 	}
-	if err != nil {
+	if err != nil && !noRow(err) {
 		return nil, fmt.Errorf("list events: %w", err)
 	}
 	events := make([]*controlv1.Event, 0, len(rows))

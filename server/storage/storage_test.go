@@ -1,10 +1,10 @@
 package storage_test
 
 import (
-	"context"
+	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,27 +16,6 @@ import (
 	"throwbar.dev/throwbar/server/storage"
 	"throwbar.dev/throwbar/store"
 )
-
-func open(t *testing.T) *storage.Storage {
-	t.Helper()
-	s, err := store.Open(t.Context(), store.Config{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return storage.New(s, slog.New(slog.DiscardHandler), nil)
-}
 
 // command is a close of one tab in a workspace, and what is kept for it.
 func command(workspace, id string, at time.Time, closed bool) dispatch.Acceptance {
@@ -83,7 +62,10 @@ func kept(t *testing.T, s *storage.Storage, f dispatch.KeptFilter) []string {
 
 func TestTheSweepIsForEveryWorkspaceAndLeavesWhatWasSaved(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	onEach(t, testTheSweepIsForEveryWorkspaceAndLeavesWhatWasSaved)
+}
+
+func testTheSweepIsForEveryWorkspaceAndLeavesWhatWasSaved(t *testing.T, s *storage.Storage) {
 	now := time.Now()
 	day := 24 * time.Hour
 	for _, workspace := range []string{"a", "b", "default"} {
@@ -111,7 +93,10 @@ func TestTheSweepIsForEveryWorkspaceAndLeavesWhatWasSaved(t *testing.T) {
 
 func TestKeptIsFoundByCommandDispatchAndDevice(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	onEach(t, testKeptIsFoundByCommandDispatchAndDevice)
+}
+
+func testKeptIsFoundByCommandDispatchAndDevice(t *testing.T, s *storage.Storage) {
 	now := time.Now()
 	for n := range 3 {
 		closing(t, s, command("w", fmt.Sprintf("c%d", n), now.Add(time.Duration(n)*time.Second), true))
@@ -141,7 +126,10 @@ func TestKeptIsFoundByCommandDispatchAndDevice(t *testing.T) {
 
 func TestASavedTabIsClaimedOnce(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	onEach(t, testASavedTabIsClaimedOnce)
+}
+
+func testASavedTabIsClaimedOnce(t *testing.T, s *storage.Storage) {
 	now := time.Now()
 	closing(t, s, command("w", "c0", now, true))
 	closing(t, s, command("w", "c1", now, true))
@@ -183,7 +171,10 @@ func TestASavedTabIsClaimedOnce(t *testing.T) {
 
 func TestEventsAreWholeInOrderAndOfOneWorkspace(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	onEach(t, testEventsAreWholeInOrderAndOfOneWorkspace)
+}
+
+func testEventsAreWholeInOrderAndOfOneWorkspace(t *testing.T, s *storage.Storage) {
 	now := time.Now()
 	c := command("w", "c0", now, true)
 	sent := c.Record
@@ -217,5 +208,48 @@ func TestEventsAreWholeInOrderAndOfOneWorkspace(t *testing.T) {
 	}
 	if left := kept(t, s, dispatch.KeptFilter{Workspace: "w"}); len(left) != 0 {
 		t.Errorf("kept after a late result: %v", left)
+	}
+}
+
+// Found by the simulator: the event that a command was acknowledged followed the one that it was accepted, since the
+// step between them was lost on a full disk and the end brought the later one along.
+func TestEventsFollowTheTableThoughAStepIsLost(t *testing.T) {
+	t.Parallel()
+	var full atomic.Bool
+	s := running(t, store.Config{Dir: t.TempDir(), Fault: func(string) error {
+		if full.Load() {
+			return errors.New("disk full")
+		}
+		return nil
+	}})
+	at := time.Now()
+	c := command("w", "c1", at, true)
+	if err := s.Accept(t.Context(), []dispatch.Acceptance{c}); err != nil {
+		t.Fatal(err)
+	}
+	full.Store(true)
+	s.Advance(func() []dispatch.Step { return []dispatch.Step{{Record: c.Record, To: dispatch.Sent, At: at}} })
+	if err := s.Accept(t.Context(), []dispatch.Acceptance{command("w", "c2", at, true)}); err == nil { // behind it
+		t.Fatal("a full disk takes a command")
+	}
+	full.Store(false)
+	rec := c.Record
+	rec.State = dispatch.Sent
+	ended := rec
+	ended.State, ended.EndedAt = dispatch.Succeeded, at
+	end := dispatch.End{Record: ended, Steps: []dispatch.Step{{Record: rec, To: dispatch.Acknowledged, At: at}}}
+	if err := s.Finish(t.Context(), []dispatch.End{end}); err != nil {
+		t.Fatal(err)
+	}
+	events, err := s.After(t.Context(), "w", "", 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []controlv1.State
+	for _, e := range events {
+		got = append(got, e.GetCommand().GetState())
+	}
+	if want := []controlv1.State{controlv1.State_STATE_ACCEPTED, controlv1.State_STATE_SUCCEEDED}; !slices.Equal(got, want) {
+		t.Errorf("events %v, want %v", got, want)
 	}
 }

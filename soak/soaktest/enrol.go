@@ -37,7 +37,7 @@ func Enrol(ctx context.Context, cfg store.Config, server string, n int) (_ []thr
 		stop()
 		err = errors.Join(err, writer.Wait(), s.Close())
 	}()
-	keep := storage.New(s, slog.New(slog.DiscardHandler), nil)
+	keep := storage.New(s, slog.New(slog.DiscardHandler))
 	tokens, err := auth.New(ctx, keep, rand.Reader, time.Now, uuid.NewString)
 	if err != nil {
 		return nil, fmt.Errorf("read tokens: %w", err)
