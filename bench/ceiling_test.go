@@ -40,7 +40,7 @@ func openCeiling(b *testing.B) ceiling {
 		check(b, <-ended)
 		check(b, s.Close())
 	})
-	return ceiling{storage.New(s, slog.New(slog.DiscardHandler))}
+	return ceiling{storage.New(s, slog.New(slog.DiscardHandler), nil)}
 }
 
 // round keeps n commands from their acceptance to their end, window of them at a time.
@@ -132,9 +132,10 @@ func said(b *testing.B, out *bufio.Reader) string {
 	return strings.TrimSpace(line)
 }
 
-func (p *peer) round(b *testing.B, window, n int) round {
+// round has the peer send n commands: how is "window" or "calls".
+func (p *peer) round(b *testing.B, how string, width, n int) round {
 	b.Helper()
-	_, err := fmt.Fprintln(p.in, window, n)
+	_, err := fmt.Fprintln(p.in, how, width, n)
 	check(b, err)
 	var r round
 	check(b, json.Unmarshal([]byte(said(b, p.out)), &r))

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,8 +20,9 @@ import (
 
 // rounds is how often product and floor take turns, so that whatever else the machine does meets both.
 const (
-	rounds   = 10
-	perRound = 100
+	rounds    = 10
+	perRound  = 100 // commands at least
+	perCaller = 25  // commands of each of many callers
 )
 
 type handler struct {
@@ -115,13 +117,20 @@ func (s *sample) perSecond() float64 { return float64(len(s.each)) / s.wall.Seco
 // measure makes one round of calls.
 func measure(b *testing.B, client controlv1connect.CommandServiceClient, device string, concurrency int) sample {
 	b.Helper()
+	return spread(b, client, device, concurrency, max(perRound, concurrency*perCaller))
+}
+
+// spread shares n calls between callers.
+func spread(b *testing.B, client controlv1connect.CommandServiceClient, device string, concurrency, n int) sample {
+	b.Helper()
 	var mu sync.Mutex
 	var out sample
+	var next atomic.Int64
 	var callers sync.WaitGroup
 	start := time.Now()
 	for range concurrency {
 		callers.Go(func() {
-			for range perRound {
+			for next.Add(1) <= int64(n) {
 				began := time.Now()
 				res, err := client.Dispatch(b.Context(), request(device))
 				took := time.Since(began)
@@ -137,5 +146,8 @@ func measure(b *testing.B, client controlv1connect.CommandServiceClient, device 
 	}
 	callers.Wait()
 	out.wall = time.Since(start)
+	if b.Failed() {
+		b.FailNow()
+	}
 	return out
 }

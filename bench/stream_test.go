@@ -3,7 +3,6 @@ package bench_test
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -23,9 +22,6 @@ const streamRounds = 5
 
 // maxItems is how many commands travel in one message, by the contract.
 const maxItems = 256
-
-// errNoStream is what a server without streamed dispatch says.
-var errNoStream = errors.New("this server has no streamed dispatch yet")
 
 // round is one round of commands, as the peer reports them too.
 type round struct {
@@ -81,7 +77,7 @@ func (s *stream) round(window, n int) (round, error) {
 	began := time.Now()
 	for room := min(window, n); ; {
 		if err := s.send(room, first, sent); err != nil {
-			return r, unimplemented(err, s)
+			return r, s.why(err)
 		}
 		room = 0
 		for _, a := range gather(answers) {
@@ -129,7 +125,7 @@ func (s *stream) read(n int, to chan<- answered, stop <-chan struct{}) {
 		msg, err := s.conn.Receive()
 		n -= len(msg.GetAnswers())
 		select {
-		case to <- answered{msg.GetAnswers(), unimplemented(err, nil)}:
+		case to <- answered{msg.GetAnswers(), err}:
 		case <-stop:
 			return
 		}
@@ -172,61 +168,70 @@ func verdict(a *controlv1.DispatchStreamAnswer) (busy bool, err error) {
 	return false, fmt.Errorf("command %d was answered %v", a.GetNumber(), a)
 }
 
-// unimplemented makes the error of a server that lacks the method one that can be told from others. A stream whose
-// sending failed says why only when it is read.
-func unimplemented(err error, s *stream) error {
-	if err != nil && s != nil {
-		if _, why := s.conn.Receive(); why != nil {
-			err = why
-		}
-	}
-	var ce *connect.Error
-	if errors.As(err, &ce) && ce.Code() == connect.CodeUnimplemented {
-		return errNoStream
+// why is the reason for which sending failed. A stream says it only when it is read, which nobody else does any more
+// then.
+func (s *stream) why(err error) error {
+	if _, why := s.conn.Receive(); why != nil {
+		return why
 	}
 	return err
 }
 
-// BenchmarkStream prints how many commands go over one dispatch stream, beside the embedded NATS relay, which keeps
-// nothing, and beside what the store alone can take: the same rows and events by the same writes.
+// sender sends n commands, as many at a time as its width.
+type sender func(b *testing.B, width, n int) round
+
+// BenchmarkStream prints how many commands a program gets done, beside the embedded NATS relay, which keeps nothing,
+// and beside what the store alone can take: the same rows and events by the same writes. A window is one goroutine that
+// has so many under way on one stream; callers are goroutines of the client library that wait for each outcome.
 func BenchmarkStream(b *testing.B) {
 	p := startProduct(b, 1)
 	device := p.startDevice(b)
 	peer := startPeer(b)
 	ceiling := openCeiling(b)
-	for _, size := range []struct{ window, commands int }{{1, 200}, {64, 2000}, {1024, 4000}} {
-		b.Run(fmt.Sprintf("window=%d", size.window), func(b *testing.B) {
-			conn, err := openStream(b.Context(), p, device)
-			check(b, err)
-			b.Cleanup(func() { _ = conn.conn.Close() })
-			_, missing := conn.round(size.window, size.commands)
-			if !errors.Is(missing, errNoStream) {
-				check(b, missing)
-			}
+	for _, size := range []struct {
+		how             string
+		width, commands int
+	}{
+		{"window", 1, 200}, {"window", 64, 2000}, {"window", 1024, 4000}, {"calls", 64, 2000}, {"calls", 512, 4000},
+	} {
+		b.Run(fmt.Sprintf("%s=%d", size.how, size.width), func(b *testing.B) {
+			send := p.sender(b, size.how, device)
+			send(b, size.width, size.commands) // warms up
 			var ours, nats, store []round
 			b.ResetTimer()
 			for range b.N * streamRounds {
-				if missing == nil {
-					r, err := conn.round(size.window, size.commands)
-					check(b, err)
-					ours = append(ours, r)
-				}
-				nats = append(nats, peer.round(b, size.window, size.commands))
-				store = append(store, ceiling.round(b, size.window, size.commands))
+				ours = append(ours, send(b, size.width, size.commands))
+				nats = append(nats, peer.round(b, size.how, size.width, size.commands))
+				store = append(store, ceiling.round(b, size.width, size.commands))
 			}
 			b.ReportMetric(0, "ns/op") // a turn of the loop is no command
+			b.ReportMetric(each(ours, size.commands), "commands/s")
 			b.ReportMetric(each(nats, size.commands), "nats/s")
 			b.ReportMetric(each(store, size.commands), "store/s")
-			b.ReportMetric(micros(middle(nats)), "µs-nats-p50")
-			if missing != nil {
-				b.Log(missing)
-				return
-			}
-			b.ReportMetric(each(ours, size.commands), "commands/s")
 			b.ReportMetric(each(ours, size.commands)/each(nats, size.commands), "nats-ratio")
 			b.ReportMetric(each(ours, size.commands)/each(store, size.commands), "store-ratio")
 			b.ReportMetric(micros(middle(ours)), "µs-product-p50")
+			b.ReportMetric(micros(middle(nats)), "µs-nats-p50")
 		})
+	}
+}
+
+// sender is how the product is sent commands.
+func (p *product) sender(b *testing.B, how, device string) sender {
+	b.Helper()
+	if how == "calls" {
+		return func(b *testing.B, width, n int) round {
+			s := spread(b, p.client.Commands, device, width, n)
+			return round{Wall: s.wall, P50: s.median()}
+		}
+	}
+	conn, err := openStream(b.Context(), p, device)
+	check(b, err)
+	b.Cleanup(func() { _ = conn.conn.Close() })
+	return func(b *testing.B, width, n int) round {
+		r, err := conn.round(width, n)
+		check(b, err)
+		return r
 	}
 }
 

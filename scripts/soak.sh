@@ -33,7 +33,7 @@ soak() {
 if make -n sim >/dev/null 2>&1; then
 	part lives make --no-print-directory sim SEEDS="$SEEDS"
 else
-	echo "lives: left out, there is no simulator yet" | tee -a "$figures"
+	part lives go test -tags "$tags" -count=1 -timeout 180m -v ./simulation -args -seeds "$SEEDS"
 fi
 part kills soak TestKill
 part fleet soak TestFleet

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +26,9 @@ const (
 	bucketBar  = 0.05 // part of all Hellos that one bucket may have
 	stormBar   = time.Second
 )
+
+// idleVariable is how long the long version holds idle devices.
+const idleVariable = "THROWBAR_SOAK_IDLE"
 
 // herd is many devices of one server.
 type herd struct {
@@ -54,6 +58,7 @@ func TestFleet(t *testing.T) {
 	bare := h.holdBare()
 	h.connect()
 	h.weigh(bare)
+	h.idle()
 	h.dispatchAll()
 	h.steady("with nothing but commands", nil)
 	h.storm("a restart", func() { check(t, h.server.Stop()) })
@@ -168,7 +173,7 @@ func (h *herd) connect() {
 	for _, p := range h.fleets {
 		check(h.t, p.Ready(h.t.Context()))
 	}
-	h.allBack(0)
+	h.allBack(1, func([]string) {})
 	h.figures.Note("connected for the first time", "%s", round(time.Since(began)))
 }
 
@@ -181,16 +186,24 @@ func (h *herd) start() {
 	check(h.t, h.server.Ready(h.t.Context()))
 }
 
-// allBack waits until all devices have a link that they began after a moment, and returns when each did.
-func (h *herd) allBack(after int64) []int64 {
+// allBack waits until all devices have a link that they began at a moment or later, and returns when each did. It says
+// now and then which have.
+func (h *herd) allBack(from int64, say func(back []string)) []int64 {
 	h.t.Helper()
 	var hellos []int64
 	until(h.t, soaktest.Patience, "all devices are connected", func() bool {
-		hellos = slices.DeleteFunc(h.standing(h.fleets).Hellos, func(at int64) bool { return at < after })
-		if len(hellos) < h.size {
+		hellos = h.standing(h.fleets).Hellos
+		var back []string
+		for n, at := range hellos {
+			if at >= from {
+				back = append(back, h.devices[n])
+			}
+		}
+		say(back)
+		if len(back) < h.size {
 			wait(h.t, bucket) // asking all the time would load the machine that is measured
 		}
-		return len(hellos) == h.size
+		return len(back) == h.size
 	})
 	return hellos
 }
@@ -219,6 +232,27 @@ func (h *herd) weigh(bare int64) {
 	h.figures.Note("memory to that of bare streams", "%.2f", float64(held)/float64(max(bare, 1)))
 }
 
+// idle holds all devices for a long time, if asked to: no link ends, and nothing grows.
+func (h *herd) idle() {
+	h.t.Helper()
+	length, err := time.ParseDuration(os.Getenv(idleVariable))
+	if err != nil || length == 0 {
+		return
+	}
+	before, _ := h.server.Memory()
+	wait(h.t, length)
+	_, err = soaktest.AskHeap(h.t.Context(), h.server)
+	check(h.t, err)
+	after, _ := h.server.Memory()
+	lost := 0
+	for _, n := range h.standing(h.fleets).Lost {
+		lost += n
+	}
+	h.figures.Judge(lost == 0, "idle for "+length.String()+": links that ended", "none", "%d", lost)
+	h.figures.Judge(after-before < (after+before)/40, "idle for "+length.String()+": memory before, after", "grows < 5 %",
+		"%d, %d MiB", before>>10, after>>10)
+}
+
 // dispatchAll sends commands to devices while nothing else happens.
 func (h *herd) dispatchAll() {
 	h.t.Helper()
@@ -241,7 +275,7 @@ func (h *herd) dispatchAll() {
 func (h *herd) load(length time.Duration, callers int) soaktest.Heard {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	defer time.AfterFunc(length, cancel).Stop()
-	return soaktest.Load{Client: h.client, Devices: h.devices, Callers: callers}.Run(ctx)
+	return soaktest.Load{Client: h.client, Devices: func() []string { return h.devices }, Callers: callers}.Run(ctx)
 }
 
 // storm stops the server in some way, starts it again, and watches all devices come back.
@@ -255,21 +289,26 @@ func (h *herd) storm(name string, stop func()) {
 	h.start()
 	h.figures.Note(name+": until gone, until ready again", "%s, %s", round(gone), round(time.Since(restarted)))
 
+	// Commands to devices that are not back wait for them: what counts is how those fare that are.
 	ctx, cancel := context.WithCancel(h.t.Context())
 	defer cancel()
+	var back atomic.Value
+	back.Store([]string(nil))
 	heard := make(chan soaktest.Heard, 1)
 	go func() {
-		heard <- soaktest.Load{Client: h.client, Devices: h.devices, Callers: 4, Pace: 10 * time.Millisecond}.Run(ctx)
+		heard <- soaktest.Load{
+			Client: h.client, Callers: 4, Pace: 10 * time.Millisecond, Devices: func() []string { return back.Load().([]string) },
+		}.Run(ctx)
 	}()
-	hellos := h.allBack(began.UnixMilli())
-	back := time.Since(began)
+	hellos := h.allBack(began.UnixMilli(), func(now []string) { back.Store(now) })
+	took := time.Since(began)
 	cancel()
 	during := <-heard
 
-	h.figures.Judge(back <= backWithin, name+": until all are back", "<= 60 s", "%s", round(back))
+	h.figures.Judge(took <= backWithin, name+": until all are back", "<= 60 s", "%s", round(took))
 	share, span := fullest(hellos)
 	h.figures.Judge(share <= bucketBar, name+": Hellos in the fullest 100 ms", "<= 5 %", "%.1f %% of %d, over %s", 100*share, len(hellos), round(span))
-	h.figures.Judge(during.At(0.99) <= stormBar && len(during.Failed) == 0, name+": dispatch meanwhile, p50, p99", "p99 <= 1 s",
+	h.figures.Judge(during.At(0.99) <= stormBar && len(during.Failed) == 0, name+": dispatch to those that are back, p50, p99", "p99 <= 1 s",
 		"%s, %s of %d (%d offline)", round(during.At(0.5)), round(during.At(0.99)), len(during.Took), during.Offline)
 	if len(during.Failed) > 0 {
 		h.figures.Note(name+": dispatch meanwhile, failed", "%v", during.Failed)

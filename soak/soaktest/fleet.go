@@ -27,7 +27,7 @@ const RoleFleet = "fleet"
 type Standing struct {
 	Connected int
 	Executed  int64
-	Hellos    []int64        // of the links that stand: when they were begun, as Unix milliseconds
+	Hellos    []int64        // of each device: when the link that stands was begun, as Unix milliseconds; 0 without one
 	Lost      map[string]int // links that have ended, by reason
 	Ended     string         // why a device gave up, if one did
 }
@@ -144,10 +144,11 @@ func (f *fleet) answer(string) any {
 	defer f.mu.Unlock()
 	st := Standing{Executed: f.executed.Load(), Lost: maps.Clone(f.lost), Ended: f.ended}
 	for _, m := range f.members {
-		if begun := m.stands.Load(); begun != 0 {
+		begun := m.stands.Load()
+		if begun != 0 {
 			st.Connected++
-			st.Hellos = append(st.Hellos, begun)
 		}
+		st.Hellos = append(st.Hellos, begun)
 	}
 	return st
 }

@@ -17,7 +17,7 @@ import (
 // Load is callers that send one command after the other to devices that they draw.
 type Load struct {
 	Client  *throwbar.Client
-	Devices []string
+	Devices func() []string // those to draw from at this moment; while there is none, callers wait
 	Callers int
 	Pace    time.Duration // mean pause of a caller between two commands
 }
@@ -45,8 +45,13 @@ func (l Load) Run(ctx context.Context) Heard {
 	for range l.Callers {
 		callers.Go(func() {
 			for sleep(ctx, rand.N(2*l.Pace+1)) {
+				devices := l.Devices()
+				if len(devices) == 0 {
+					sleep(ctx, 10*time.Millisecond)
+					continue
+				}
 				began := time.Now()
-				code := l.call(ctx)
+				code := l.call(ctx, devices[rand.IntN(len(devices))])
 				took := time.Since(began)
 				if ctx.Err() != nil {
 					return
@@ -71,9 +76,9 @@ func (l Load) Run(ctx context.Context) Heard {
 }
 
 // call sends one command and gives the code of what went wrong, if something did.
-func (l Load) call(ctx context.Context) string {
+func (l Load) call(ctx context.Context, device string) string {
 	res, err := l.Client.Commands.Dispatch(ctx, &controlv1.DispatchRequest{
-		DeviceIds: []string{l.Devices[rand.IntN(len(l.Devices))]}, Action: Action(),
+		DeviceIds: []string{device}, Action: Action(),
 	})
 	var own *throwbar.Error
 	switch {

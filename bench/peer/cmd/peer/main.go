@@ -4,7 +4,9 @@
 //
 //	peer relay            runs the NATS server and the relay, and prints the server's address
 //	peer device <server>  answers every command at once
-//	peer caller <server>  reads lines "<window> <commands>" and prints a Round for each
+//	peer caller <server>  reads lines "<how> <width> <commands>" and prints a Round for each
+//
+// A caller sends by a "window" of commands that are under way at a time, or by "calls" of as many goroutines.
 package main
 
 import (
@@ -72,11 +74,16 @@ func call(server string, in io.Reader, out io.Writer) error {
 	defer c.conn.Close()
 	fmt.Fprintln(out, "ready")
 	for scan := bufio.NewScanner(in); scan.Scan(); {
-		var window, commands int
-		if _, err := fmt.Sscan(scan.Text(), &window, &commands); err != nil {
+		var how string
+		var width, commands int
+		if _, err := fmt.Sscan(scan.Text(), &how, &width, &commands); err != nil {
 			return fmt.Errorf("read %q: %w", scan.Text(), err)
 		}
-		round, err := c.round(window, commands)
+		send := c.window
+		if how == "calls" {
+			send = c.calls
+		}
+		round, err := send(width, commands)
 		if err != nil {
 			return err
 		}

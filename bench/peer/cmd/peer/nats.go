@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -148,11 +149,8 @@ func newCaller(url string) (*caller, error) {
 	}
 	c := &caller{conn: conn, done: make(chan answer, 4096)}
 	sub, err := conn.Subscribe(answers+"*", func(msg *nats.Msg) {
-		res := &controlv1.DispatchResponse{}
 		n, err := strconv.Atoi(strings.TrimPrefix(msg.Subject, answers))
-		good := err == nil && proto.Unmarshal(msg.Data, res) == nil && len(res.GetOutcomes()) == 1 &&
-			res.GetOutcomes()[0].GetResult().GetActivateTab().GetActivated()
-		c.done <- answer{n, good}
+		c.done <- answer{n, err == nil && good(msg.Data)}
 	})
 	if err != nil {
 		return nil, err
@@ -160,14 +158,12 @@ func newCaller(url string) (*caller, error) {
 	return c, errors.Join(sub.SetPendingLimits(unlimited, unlimited), conn.Flush())
 }
 
-// round sends commands and waits for all answers.
-func (c *caller) round(window, n int) (Round, error) {
+// window sends commands and waits for all answers.
+func (c *caller) window(window, n int) (Round, error) {
 	sent, took := make([]time.Time, n), make([]time.Duration, 0, n)
 	began, next := time.Now(), 0
 	send := func() error {
-		raw, err := proto.Marshal(&controlv1.DispatchRequest{Action: &commandv1.Action{
-			Kind: &commandv1.Action_ActivateTab{ActivateTab: &commandv1.ActivateTab{TabId: "abcdefgh_tb1-1"}},
-		}})
+		raw, err := proto.Marshal(request())
 		if err != nil {
 			return err
 		}
@@ -199,4 +195,53 @@ func (c *caller) round(window, n int) (Round, error) {
 		}
 	}
 	return summary(time.Since(began), took), nil
+}
+
+// calls sends commands from as many goroutines, each of which waits for its answer before it sends the next.
+func (c *caller) calls(width, n int) (Round, error) {
+	var mu sync.Mutex
+	var failed error
+	took := make([]time.Duration, 0, n)
+	var next atomic.Int64
+	var group sync.WaitGroup
+	began := time.Now()
+	for range width {
+		group.Go(func() {
+			for next.Add(1) <= int64(n) {
+				raw, err := proto.Marshal(request())
+				start := time.Now()
+				var msg *nats.Msg
+				if err == nil {
+					msg, err = c.conn.Request(commands, raw, patience)
+				}
+				if err == nil && !good(msg.Data) {
+					err = errors.New("a command was answered wrongly")
+				}
+				mu.Lock()
+				took, failed = append(took, time.Since(start)), errors.Join(failed, err)
+				mu.Unlock()
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	if failed != nil {
+		return Round{}, failed
+	}
+	return summary(time.Since(began), took), nil
+}
+
+func request() *controlv1.DispatchRequest {
+	return &controlv1.DispatchRequest{Action: &commandv1.Action{
+		Kind: &commandv1.Action_ActivateTab{ActivateTab: &commandv1.ActivateTab{TabId: "abcdefgh_tb1-1"}},
+	}}
+}
+
+// good says whether an answer is the result that was asked for.
+func good(raw []byte) bool {
+	res := &controlv1.DispatchResponse{}
+	return proto.Unmarshal(raw, res) == nil && len(res.GetOutcomes()) == 1 &&
+		res.GetOutcomes()[0].GetResult().GetActivateTab().GetActivated()
 }
