@@ -40,7 +40,7 @@ func openCeiling(b *testing.B) ceiling {
 		check(b, <-ended)
 		check(b, s.Close())
 	})
-	return ceiling{storage.New(s, slog.New(slog.DiscardHandler), nil)}
+	return ceiling{storage.New(s, slog.New(slog.DiscardHandler))}
 }
 
 // round keeps n commands from their acceptance to their end, window of them at a time.
