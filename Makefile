@@ -8,6 +8,9 @@ GO ?= go
 TAGS := sqlite_fts5
 BENCHTIME ?= 1s
 FUZZTIME ?= 5s
+SEEDS ?= 5000
+FIRST ?= 1
+RACE ?=
 
 BUF := node_modules/.bin/buf
 BIOME := node_modules/.bin/biome
@@ -101,6 +104,12 @@ fuzz-smoke: prereq ## run each fuzz target for FUZZTIME
 .PHONY: bench
 bench: prereq ## run the Go benchmarks
 	$(GO) test -tags $(TAGS) -run '^$$' -bench . -benchtime $(BENCHTIME) -benchmem ./...
+
+.PHONY: sim
+sim: prereq ## run SEEDS seeds of the simulator; -race with RACE=-race
+	dir=$$(test -w /dev/shm && echo /dev/shm || echo "$${TMPDIR:-/tmp}"); mkdir -p .tmp/traces; \
+	THROWBAR_SIM_DIR=$$dir $(GO) test $(RACE) -tags $(TAGS) -timeout 0 -count=1 -v -run 'TestSeeds$$' ./simulation \
+		-seeds=$(SEEDS) -first=$(FIRST) -traces="$(CURDIR)/.tmp/traces"
 
 .PHONY: demo
 demo: build ## start a server with simulated browsers and show a few commands

@@ -34,13 +34,18 @@ func TestMain(m *testing.M) {
 // once runs one seed and says what it broke.
 func once(t *testing.T, seed uint64, b *bug) (broken, trace []string) {
 	t.Helper()
+	return carryOut(t, newPlan(seed), b)
+}
+
+func carryOut(t *testing.T, p *plan, b *bug) (broken, trace []string) {
+	t.Helper()
 	f := loadFixture(t)
 	folder, err := os.MkdirTemp(filepath.Dir(f.dir), "seed-*")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(folder)
-	return simulate(t, f, folder, newPlan(seed), b)
+	return simulate(t, f, folder, p, b)
 }
 
 // report fails the test with what a seed broke, and keeps its trace.
