@@ -70,7 +70,9 @@ func (r request) String() string {
 		on   bool
 		text string
 	}{
-		{r.submit, " submit"}, {r.detach, " detached"}, {r.leaveIn > 0, fmt.Sprint(" leaves after ", r.leaveIn)},
+		{r.submit, " submit"},
+		{r.detach, " detached"},
+		{r.leaveIn > 0, fmt.Sprint(" leaves after ", r.leaveIn)},
 		{r.stopIn > 0, fmt.Sprint(" cancels after ", r.stopIn)},
 	} {
 		if flag.on {

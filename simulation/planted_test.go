@@ -108,6 +108,7 @@ var bugs = []*bug{
 
 // TestPlantedBugs shows that each planted bug is found, and that the seed that finds it passes without it.
 func TestPlantedBugs(t *testing.T) {
+	t.Parallel()
 	if *oneSeed >= 0 {
 		t.Skip("one seed was asked for")
 	}

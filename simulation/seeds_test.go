@@ -40,7 +40,7 @@ func once(t *testing.T, seed uint64, b *bug) (broken, trace []string) {
 func carryOut(t *testing.T, p *plan, b *bug) (broken, trace []string) {
 	t.Helper()
 	f := loadFixture(t)
-	folder, err := os.MkdirTemp(filepath.Dir(f.dir), "seed-*")
+	folder, err := os.MkdirTemp(filepath.Dir(f.dir), "seed-*") //nolint:usetesting // beside the fixture, in memory
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +97,7 @@ func many(t *testing.T, seeds []uint64, b *bug, each func(seed uint64, broken, t
 
 // TestSeeds runs seeds and checks that each keeps all promises.
 func TestSeeds(t *testing.T) {
+	t.Parallel()
 	if *oneSeed >= 0 {
 		for range *times {
 			broken, trace := once(t, uint64(*oneSeed), nil)
@@ -133,6 +134,7 @@ func TestSeeds(t *testing.T) {
 // TestKeptSeeds runs the seeds that once failed, each several times: a seed fixes what goes wrong, not which goroutine
 // is first.
 func TestKeptSeeds(t *testing.T) {
+	t.Parallel()
 	if *oneSeed >= 0 {
 		t.Skip("one seed was asked for")
 	}

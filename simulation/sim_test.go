@@ -200,12 +200,12 @@ func (h *host) goWrong(f fault) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		until := time.Now().Add(f.long)
-		switch {
-		case f.kind == late:
+		switch f.kind {
+		case late:
 			h.flaky = later(h.flaky, until)
-		case f.kind == refuse:
+		case refuse:
 			h.refused = later(h.refused, until)
-		case f.kind == slow:
+		case slow:
 			before := h.latency
 			h.latency = f.long / 20
 			time.AfterFunc(f.long, func() {

@@ -11,6 +11,7 @@ var known = flag.Bool("known", false, "run the scenarios of known weaknesses too
 // What a killed program has written may still bring its Hello to the server, later than that of the program's next
 // start. The device has to be there afterwards.
 func TestAStaleHelloDoesNotSendTheDeviceAway(t *testing.T) {
+	t.Parallel()
 	if *oneSeed >= 0 {
 		t.Skip("one seed was asked for")
 	}
