@@ -8,6 +8,9 @@ GO ?= go
 TAGS := sqlite_fts5
 BENCHTIME ?= 1s
 FUZZTIME ?= 5s
+SEEDS ?= 5000
+FIRST ?= 1
+RACE ?=
 
 BUF := node_modules/.bin/buf
 BIOME := node_modules/.bin/biome
@@ -107,6 +110,12 @@ bench: prereq ## run the benchmarks, each beside its floor or peer, and print a 
 .PHONY: soak
 soak: prereq ## the long runs, for a quiet machine: lives, kills, 10,000 devices, fuzzing; figures in .tmp/soak.txt
 	scripts/soak.sh "$(TAGS)"
+
+.PHONY: sim
+sim: prereq ## run SEEDS seeds of the simulator; -race with RACE=-race
+	dir=$$(test -w /dev/shm && echo /dev/shm || echo "$${TMPDIR:-/tmp}"); mkdir -p .tmp/traces; \
+	THROWBAR_SIM_DIR=$$dir $(GO) test $(RACE) -tags $(TAGS) -timeout 0 -count=1 -v -run 'TestSeeds$$' ./simulation \
+		-seeds=$(SEEDS) -first=$(FIRST) -traces="$(CURDIR)/.tmp/traces"
 
 .PHONY: demo
 demo: build ## start a server with simulated browsers and show a few commands

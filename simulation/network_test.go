@@ -28,11 +28,13 @@ type host struct {
 	name string
 
 	// guarded by net.mu
-	latency time.Duration
-	frozen  [2]time.Time // by direction: nothing arrives before
-	refused time.Time    // nobody answers dials before
-	conns   []*pair
-	late    []arrival // the last delays on the way down
+	latency  time.Duration
+	frozen   [2]time.Time // by direction: nothing arrives before
+	refused  time.Time    // nobody answers dials before
+	flaky    time.Time    // every second new connection is slow to deliver before
+	dialled  int
+	conns    []*pair
+	arrivals []arrival // the last delays on the way down
 }
 
 // arrival is a delivery to a host, and how long it took.
@@ -62,7 +64,7 @@ func (h *host) transit() time.Duration {
 	defer h.net.mu.Unlock()
 	now := time.Now()
 	var longest time.Duration
-	for _, a := range h.late {
+	for _, a := range h.arrivals {
 		if now.Sub(a.at) <= time.Millisecond {
 			longest = max(longest, a.at.Sub(a.sent))
 		}
@@ -74,9 +76,9 @@ func (h *host) arrived(sent time.Time) {
 	now := time.Now()
 	h.net.mu.Lock()
 	defer h.net.mu.Unlock()
-	h.late = append(h.late, arrival{now, sent})
-	if len(h.late) > 64 {
-		h.late = append(h.late[:0], h.late[32:]...)
+	h.arrivals = append(h.arrivals, arrival{now, sent})
+	if len(h.arrivals) > 64 {
+		h.arrivals = append(h.arrivals[:0], h.arrivals[32:]...)
 	}
 }
 
@@ -449,6 +451,10 @@ func (h *host) dial(ctx context.Context, alive func() bool) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: "simulated", Err: syscall.ECONNREFUSED}
 	}
 	p := newPair(h)
+	h.dialled++
+	if now := time.Now(); now.Before(h.flaky) && h.dialled%2 == 0 {
+		p.flows[up].stalled = now.Add(time.Duration(8+7*h.dialled%13) * time.Second)
+	}
 	select {
 	case l.accepted <- p.server:
 	default:

@@ -26,6 +26,7 @@ const (
 // fix is which of several goroutines runs first where virtual time leaves that open.
 type plan struct {
 	seed        uint64
+	strict      bool                     // see sim
 	hosts       map[string]time.Duration // latency of each
 	transports  [devices]throwbar.Transport
 	reconciling [devices]bool
@@ -69,7 +70,9 @@ func (r request) String() string {
 		on   bool
 		text string
 	}{
-		{r.submit, " submit"}, {r.detach, " detached"}, {r.leaveIn > 0, fmt.Sprint(" leaves after ", r.leaveIn)},
+		{r.submit, " submit"},
+		{r.detach, " detached"},
+		{r.leaveIn > 0, fmt.Sprint(" leaves after ", r.leaveIn)},
 		{r.stopIn > 0, fmt.Sprint(" cancels after ", r.stopIn)},
 	} {
 		if flag.on {
@@ -89,6 +92,7 @@ const (
 	goDark                  // what is sent from now on is lost, and nobody is told
 	freeze                  // nothing arrives for a while, then everything at once
 	stall                   // the same for the connections that there are, and not for new ones
+	late                    // for a while, what is sent on every second new connection arrives up to 20 s late
 	refuse                  // dials are refused for a while
 	slow                    // everything takes longer for a while
 	deviceKill              // the process is killed
@@ -106,7 +110,7 @@ const (
 
 func (k kind) String() string {
 	return [...]string{
-		"cut", "cut for the server", "cut for the host", "go dark", "freeze", "stall", "refuse dials", "slow down", "kill device",
+		"cut", "cut for the server", "cut for the host", "go dark", "freeze", "stall", "delay new connections", "refuse dials", "slow down", "kill device",
 		"power off device", "stop device", "kill server", "power off server", "kill server before a commit",
 		"kill server after a commit", "stop server", "disk fails to begin", "disk fails to commit",
 	}[k]
@@ -261,6 +265,9 @@ func newFault(r *rand.Rand) fault {
 	f := fault{at: 2*time.Second + upTo(r, horizon-22*time.Second), kind: kind(r.IntN(int(kinds)))}
 	if f.kind.ofServer() && r.IntN(3) == 0 { // restarts cost the most and are not the rarest of faults
 		f.kind = kind(r.IntN(int(deviceKill)))
+	}
+	if f.kind == late { // a scenario of its own has it
+		f.kind = stall
 	}
 	f.dir, f.both, f.n = direction(r.IntN(2)), r.IntN(2) == 0, r.IntN(devices)
 	f.host = deviceHost(f.n)

@@ -50,7 +50,7 @@ func (b *bug) handlerContext(ctx context.Context) context.Context {
 
 var bugs = []*bug{
 	{
-		name: "the ledger says that commands and ends are written before they are", within: 100,
+		name: "the ledger says that commands and ends are written before they are", within: 50,
 		parts: func(s *server, parts *app.Parts) {
 			watch := parts.Ledger
 			parts.Ledger = func(l dispatch.Ledger) dispatch.Ledger { return watch(hasty{l}) }
@@ -76,7 +76,7 @@ var bugs = []*bug{
 		},
 	},
 	{
-		name: "an old link's clean-up removes the newer one", within: 100,
+		name: "an old link's clean-up removes the newer one", within: 50,
 		parts: func(s *server, parts *app.Parts) {
 			gone := &cleanUp{newest: map[string]uint64{}, removed: map[string]uint64{}}
 			parts.Directory = func(d link.Directory) link.Directory { return departures{d, gone} }
@@ -96,11 +96,11 @@ var bugs = []*bug{
 		},
 	},
 	{
-		name: "the journal loses what was started when the device restarts", within: 200,
+		name: "the journal loses what was started when the device restarts", within: 50,
 		wrap: func(j *journal) throwbar.Journal { return &lossy{journal: j, begun: map[string]bool{}} },
 	},
 	{
-		name: "the journal forgets outcomes that have no receipt when the device restarts", within: 200,
+		name: "the journal forgets outcomes that have no receipt when the device restarts", within: 50,
 		wrap: func(j *journal) throwbar.Journal { return &amnesic{journal: j, begun: map[string]bool{}} },
 	},
 	{name: "handlers do not look at their deadline", within: 20, patience: true},
@@ -108,6 +108,7 @@ var bugs = []*bug{
 
 // TestPlantedBugs shows that each planted bug is found, and that the seed that finds it passes without it.
 func TestPlantedBugs(t *testing.T) {
+	t.Parallel()
 	if *oneSeed >= 0 {
 		t.Skip("one seed was asked for")
 	}

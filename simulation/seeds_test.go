@@ -34,13 +34,18 @@ func TestMain(m *testing.M) {
 // once runs one seed and says what it broke.
 func once(t *testing.T, seed uint64, b *bug) (broken, trace []string) {
 	t.Helper()
+	return carryOut(t, newPlan(seed), b)
+}
+
+func carryOut(t *testing.T, p *plan, b *bug) (broken, trace []string) {
+	t.Helper()
 	f := loadFixture(t)
-	folder, err := os.MkdirTemp(filepath.Dir(f.dir), "seed-*")
+	folder, err := os.MkdirTemp(filepath.Dir(f.dir), "seed-*") //nolint:usetesting // beside the fixture, in memory
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(folder)
-	return simulate(t, f, folder, newPlan(seed), b)
+	return simulate(t, f, folder, p, b)
 }
 
 // report fails the test with what a seed broke, and keeps its trace.
@@ -92,6 +97,7 @@ func many(t *testing.T, seeds []uint64, b *bug, each func(seed uint64, broken, t
 
 // TestSeeds runs seeds and checks that each keeps all promises.
 func TestSeeds(t *testing.T) {
+	t.Parallel()
 	if *oneSeed >= 0 {
 		for range *times {
 			broken, trace := once(t, uint64(*oneSeed), nil)
@@ -128,6 +134,7 @@ func TestSeeds(t *testing.T) {
 // TestKeptSeeds runs the seeds that once failed, each several times: a seed fixes what goes wrong, not which goroutine
 // is first.
 func TestKeptSeeds(t *testing.T) {
+	t.Parallel()
 	if *oneSeed >= 0 {
 		t.Skip("one seed was asked for")
 	}

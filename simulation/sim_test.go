@@ -22,6 +22,7 @@ type sim struct {
 	bug     *bug
 	fixture *fixture
 	folders string
+	strict  bool // a device that is replaced by its own past is not started again
 	world   *world
 	net     *network
 	random  *randomness
@@ -92,7 +93,7 @@ func (s *sim) log(who string, n int, level slog.Level) *slog.Logger {
 // simulate runs a seed and returns what it broke, and its trace.
 func simulate(t *testing.T, f *fixture, folders string, p *plan, b *bug) (broken, trace []string) {
 	t.Helper()
-	s := &sim{plan: p, bug: b, fixture: f, folders: folders, random: newRandomness(p.seed)}
+	s := &sim{strict: p.strict, plan: p, bug: b, fixture: f, folders: folders, random: newRandomness(p.seed)}
 	defer func() { // a goroutine that never ends, or one that waits for ever
 		if cause := recover(); cause != nil {
 			s.world.breakf("%v", cause)
@@ -195,14 +196,16 @@ func (s *sim) goWrong() {
 func (h *host) goWrong(f fault) {
 	n := h.net
 	switch f.kind {
-	case freeze, refuse, slow:
+	case freeze, refuse, slow, late:
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		until := time.Now().Add(f.long)
-		switch {
-		case f.kind == refuse:
+		switch f.kind {
+		case late:
+			h.flaky = later(h.flaky, until)
+		case refuse:
 			h.refused = later(h.refused, until)
-		case f.kind == slow:
+		case slow:
 			before := h.latency
 			h.latency = f.long / 20
 			time.AfterFunc(f.long, func() {
@@ -249,7 +252,7 @@ func (s *sim) heal() {
 	now := time.Now()
 	for _, h := range s.net.hosts {
 		h.frozen = [2]time.Time{earlierOf(h.frozen[0], now), earlierOf(h.frozen[1], now)}
-		h.refused = time.Time{}
+		h.refused, h.flaky = time.Time{}, time.Time{}
 		h.latency = min(h.latency, 50*time.Millisecond)
 		for _, p := range h.conns {
 			for _, f := range p.flows {

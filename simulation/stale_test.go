@@ -1,0 +1,32 @@
+package simulation
+
+import (
+	"flag"
+	"testing"
+	"time"
+)
+
+var known = flag.Bool("known", false, "run the scenarios of known weaknesses too")
+
+// What a killed program has written may still bring its Hello to the server, later than that of the program's next
+// start. The device has to be there afterwards.
+func TestAStaleHelloDoesNotSendTheDeviceAway(t *testing.T) {
+	t.Parallel()
+	if *oneSeed >= 0 {
+		t.Skip("one seed was asked for")
+	}
+	if !*known {
+		t.Skip("known weakness: a link cannot tell an older Hello from a newer one; -known runs it")
+	}
+	for seed := range uint64(20) {
+		p := newPlan(seed)
+		p.strict, p.points = true, [devices][]point{}
+		p.faults = []fault{
+			{at: 4 * time.Second, kind: late, host: deviceHost(0), long: 30 * time.Second},
+			{at: 5 * time.Second, kind: cutBoth, host: deviceHost(0)},
+			{at: 9500 * time.Millisecond, kind: deviceKill, long: 100 * time.Millisecond},
+		}
+		broken, trace := carryOut(t, p, nil)
+		report(t, seed, broken, trace)
+	}
+}
