@@ -73,9 +73,10 @@ func TestChildWrites(t *testing.T) {
 				id := fmt.Sprintf("%d-%d-%d", os.Getpid(), caller, n)
 				write := both(id)
 				if caller == 0 {
+					later := id // the writer may call after id has changed
 					s.WriteLater(write, func(err error) {
 						if err == nil {
-							say(id)
+							say(later)
 						}
 					})
 					id += "-again"

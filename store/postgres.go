@@ -89,11 +89,13 @@ func Redacted(text string) string {
 }
 
 func nameOf(config *pgx.ConnConfig) string {
-	host := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
+	u := url.URL{Scheme: "postgres", User: url.User(config.User), Path: "/" + config.Database}
 	if strings.HasPrefix(config.Host, "/") { // the folder of a socket
-		host = config.Host
+		u.RawQuery = "host=" + config.Host
+	} else {
+		u.Host = net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
 	}
-	return (&url.URL{Scheme: "postgres", User: url.User(config.User), Host: host, Path: "/" + config.Database}).Redacted()
+	return u.String()
 }
 
 func (e *postgresEngine) open(ctx context.Context) (session, *sql.DB, error) {

@@ -60,6 +60,7 @@ func TestTheDriverSwaps(t *testing.T) {
 func TestStatementsInGoAreInOrder(t *testing.T) {
 	t.Parallel()
 	found := 0
+	parameter, statement := regexp.MustCompile(`\$\d`), regexp.MustCompile(`(?i)\b(select|insert|update|delete|values)\b`)
 	check(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -70,16 +71,20 @@ func TestStatementsInGoAreInOrder(t *testing.T) {
 		if filepath.Ext(path) != ".go" || path == filepath.Join("..", "store", "sql_test.go") {
 			return nil
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		text, err := os.ReadFile(path)
+		if err != nil || !parameter.Match(text) {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			literal, ok := n.(*ast.BasicLit)
-			if !ok || literal.Kind != token.STRING || !regexp.MustCompile(`(?i)\b(select|insert|update|delete|values)\b`).MatchString(literal.Value) {
+			if !ok || literal.Kind != token.STRING || !statement.MatchString(literal.Value) {
 				return true
 			}
-			if regexp.MustCompile(`\$\d`).MatchString(literal.Value) {
+			if parameter.MatchString(literal.Value) {
 				found++
 			}
 			if !inOrder(literal.Value) {

@@ -31,7 +31,7 @@ func filled(t *testing.T, engine storetest.Engine) *Store {
 			}); err != nil {
 				return err
 			}
-			if err := q.UpsertBrowser(ctx, db.UpsertBrowserParams{DeviceID: name, AsOf: at, Body: bytes.Repeat(every, n*100)}); err != nil {
+			if err := q.UpsertBrowser(ctx, db.UpsertBrowserParams{DeviceID: name, AsOf: at, Body: bytes.Repeat(every, n*5)}); err != nil {
 				return err
 			}
 		}
@@ -156,7 +156,7 @@ func TestBadFilesImportNothing(t *testing.T) {
 			}
 			check(t, s.Close())
 		}
-		flips := 40
+		flips := 12
 		s := opened(t, engine, config)
 		for n := range flips { // every part of the file, from the header on
 			bad := bytes.Clone(file)
