@@ -115,5 +115,9 @@ func optionsOf(spec connect.Spec) []connecthttp.Option {
 	if strings.HasPrefix(spec.Procedure, "/throwbar.") {
 		options = append(options, connecthttp.WithCodecs(connectproto.NewBinaryCodec(), strictJSON{}))
 	}
+	if spec.Procedure == controlv1connect.CommandServiceDispatchStreamProcedure {
+		// Many small answers share a message: to compress them would cost more than the commands.
+		options = append(options, connecthttp.WithCompressMinBytes(maxMessage))
+	}
 	return append(options, connecthttp.WithReadMaxBytes(maxMessage))
 }

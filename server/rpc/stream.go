@@ -104,11 +104,11 @@ func (s *orders) write(ctx context.Context, stream controlv1connect.CommandServi
 func send(
 	ctx context.Context, stream controlv1connect.CommandServiceDispatchStreamServerStream, msg *controlv1.DispatchStreamResponse,
 ) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
 	if err := extendWrite(ctx); err != nil {
 		return err
+	}
+	if ctx.Err() != nil { // looked at after the deadline was moved: what ends this stream takes it away after the context
+		return context.Cause(ctx)
 	}
 	if err := stream.Send(msg); err != nil {
 		if ctx.Err() != nil { // it was ended from here: that says why
