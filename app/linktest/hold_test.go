@@ -2,13 +2,20 @@ package linktest
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"strings"
 	"syscall"
 	"testing"
 
+	"throwbar.dev/throwbar/app"
 	"throwbar.dev/throwbar/app/apptest"
 	"throwbar.dev/throwbar/catalog"
 	throwbar "throwbar.dev/throwbar/clients/go"
 	"throwbar.dev/throwbar/gen"
+	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
+	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
 )
 
 // run runs devices of a server. Their handler does nothing.
@@ -75,5 +82,107 @@ func TestR08AnIdleDeviceIsCheap(t *testing.T) {
 	})
 	if after, _ := memory(); after > before+devices*8<<10 {
 		t.Errorf("%.1f KiB of each device stay behind", (after-before)/devices/1024)
+	}
+}
+
+// Epochs never go back, whatever a crash loses: the server is killed right after a link was opened.
+func TestEpochsGrowOverCrashes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	identity := apptest.Seed(t, dir, 1)[0]
+	last := uint64(0)
+	for range 5 {
+		server := spawn(t, "server "+dir)
+		g := newGateway(t, "http://"+server.line(t), 0)
+		for range 2 {
+			welcome := g.dial(t, identity, &devicev1.Hello{}).welcome
+			if welcome.GetEpoch() <= last {
+				t.Errorf("epoch %d after %d", welcome.GetEpoch(), last)
+			}
+			last = welcome.GetEpoch()
+		}
+		server.kill()
+	}
+}
+
+// During the grace after a start a command for a device that is away is taken on, and runs when the device is back.
+func TestACommandForADeviceThatIsAwayWaits(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	identity := apptest.Seed(t, dir, 1)[0]
+	s := apptest.Start(t, app.Config{DataDir: dir})
+	newGateway(t, s.URL, 0).dial(t, identity, &devicev1.Hello{})
+	s.Stop()
+	s = apptest.Start(t, app.Config{DataDir: dir})
+	done := make(chan *controlv1.DispatchResponse, 1)
+	go func() {
+		res, err := s.Commands(t).Dispatch(t.Context(), opening(identity.DeviceID, "https://a.example/"))
+		if err != nil {
+			t.Error(err)
+		}
+		done <- res
+	}()
+	apptest.Eventually(t, "the command is accepted", func() bool {
+		list, err := s.Commands(t).ListCommands(t.Context(), &controlv1.ListCommandsRequest{PendingOnly: new(true)})
+		return err == nil && len(list.GetCommands()) == 1
+	})
+	l := newGateway(t, s.URL, 0).dial(t, identity, &devicev1.Hello{})
+	c := l.hear(t).GetCommand()
+	l.say(t, &devicev1.DeviceFrame{Kind: &devicev1.DeviceFrame_Outcome{Outcome: &devicev1.Outcome{
+		CommandId: c.GetCommandId(), Outcome: &devicev1.Outcome_Result{Result: &commandv1.Result{
+			Kind: &commandv1.Result_OpenTab{OpenTab: &commandv1.OpenTab_Result{Url: "https://a.example/"}},
+		}},
+	}}})
+	if res := <-done; res.GetOutcomes()[0].GetResult() == nil {
+		t.Errorf("outcome %v", res)
+	}
+}
+
+// Metrics are for those who may read, and name no device.
+func TestMetricsAreGuardedAndNameNobody(t *testing.T) {
+	t.Parallel()
+	s := prepare(t, app.Config{})
+	s.start(t, nil)
+	s.wait(t, true)
+	if out := <-s.dispatch(t, "https://a.example/"); out.GetResult() == nil {
+		t.Fatal(out)
+	}
+	get := func(token string) (int, string) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/metrics", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, string(body)
+	}
+	for token, want := range map[string]int{"": 401, "thb_wrong": 401, s.identity.Token: 403} {
+		if status, _ := get(token); status != want {
+			t.Errorf("status %d, want %d", status, want)
+		}
+	}
+	status, body := get(s.Owner)
+	for _, want := range []string{
+		`throwbar_links{transport="bidi"} 1`, `throwbar_links_opened_total{transport="bidi"} 1`,
+		`throwbar_dispatch_seconds_count{command="openTab",state="succeeded"} 1`, `throwbar_dispatch_sent_age_seconds_count{command="openTab"} 1`,
+		"throwbar_link_frames_sent_total", "throwbar_store_write_seconds_count", "throwbar_store_queue", "go_goroutines",
+		"process_resident_memory_bytes", "throwbar_http_streams", "throwbar_http_connections", "throwbar_link_queue_frames",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("status %d: no %s", status, want)
+		}
+	}
+	if strings.Contains(body, s.identity.DeviceID) || strings.Contains(body, "device 0") || strings.Contains(body, "a.example") {
+		t.Error("the metrics name a device or an address")
 	}
 }

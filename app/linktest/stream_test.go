@@ -59,6 +59,7 @@ func (g *gateway) as(token string) *connect.Client {
 type raw struct {
 	devicev1connect.DeviceServiceConnectClientStream
 	welcome *devicev1.Welcome
+	rest    []*devicev1.ServerFrame // of the last message
 }
 
 func (g *gateway) dial(t *testing.T, identity throwbar.Identity, hello *devicev1.Hello) *raw {
@@ -86,11 +87,16 @@ func (r *raw) say(t *testing.T, frame *devicev1.DeviceFrame) {
 
 func (r *raw) hear(t *testing.T) *devicev1.ServerFrame {
 	t.Helper()
-	msg, err := r.Receive()
-	if err != nil || len(msg.GetFrames()) != 1 {
-		t.Fatalf("receive: %v, %v", msg, err)
+	for len(r.rest) == 0 {
+		msg, err := r.Receive()
+		if err != nil {
+			t.Fatalf("receive: %v", err)
+		}
+		r.rest = msg.GetFrames()
 	}
-	return msg.GetFrames()[0]
+	frame := r.rest[0]
+	r.rest = r.rest[1:]
+	return frame
 }
 
 // R6: of two hundred watchers one never reads. The others get everything meanwhile, and it is ended.

@@ -96,12 +96,14 @@ func TestCodesThatWaitAreBounded(t *testing.T) {
 
 // card is a store of devices in memory.
 type card struct {
+	away bool
+
 	mu      sync.Mutex
 	changes []controlv1.DeviceChange
 }
 
 func (c *card) Devices(context.Context) ([]device.Device, error) {
-	return []device.Device{{ID: "lap", Workspace: "w", Name: "laptop", Epoch: 4}}, nil
+	return []device.Device{{ID: "lap", Workspace: "w", Name: "laptop", Epoch: 4, Away: c.away}}, nil
 }
 
 func (c *card) Begin(context.Context, uint64) error { return nil }
@@ -152,5 +154,53 @@ func TestTheDirectoryFollowsLinks(t *testing.T) {
 	want := []controlv1.DeviceChange{controlv1.DeviceChange_DEVICE_CHANGE_ONLINE, controlv1.DeviceChange_DEVICE_CHANGE_UNSPECIFIED, controlv1.DeviceChange_DEVICE_CHANGE_OFFLINE}
 	if len(store.changes) != 3 || store.changes[0] != want[0] || store.changes[1] != want[1] || store.changes[2] != want[2] {
 		t.Errorf("changes: %v", store.changes)
+	}
+}
+
+// R13: what was online when the server stopped is away until the grace is over. It comes back without an event, or is
+// called offline once.
+func TestADeviceIsAwayForAGrace(t *testing.T) {
+	t.Parallel()
+	for name, back := range map[string]bool{"comes back": true, "stays away": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := &card{away: true}
+				d, err := device.NewDirectory(t.Context(), store, time.Now, slog.New(slog.DiscardHandler))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := d.Begin(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				ran := make(chan error)
+				go func() { ran <- d.Run(t.Context(), 45*time.Second) }()
+				if found, err := d.Find("w", "lap"); err != nil || !found.Away {
+					t.Errorf("at first: %+v, %v", found, err)
+				}
+				if dev, _ := d.Get("w", "lap"); dev.Online {
+					t.Error("what is away is shown as online")
+				}
+				<-time.After(44 * time.Second)
+				if back {
+					if _, epoch, err := d.Online(t.Context(), "lap", &devicev1.Hello{}); err != nil || epoch < 1<<20 {
+						t.Errorf("epoch %d, %v", epoch, err)
+					}
+				}
+				if err := <-ran; err != nil {
+					t.Fatal(err)
+				}
+				want := controlv1.DeviceChange_DEVICE_CHANGE_OFFLINE
+				if back {
+					want = controlv1.DeviceChange_DEVICE_CHANGE_UNSPECIFIED
+				}
+				if len(store.changes) != 1 || store.changes[0] != want {
+					t.Errorf("changes %v, want %v", store.changes, want)
+				}
+				if found, _ := d.Find("w", "lap"); found.Away {
+					t.Error("it is away for ever")
+				}
+			})
+		})
 	}
 }

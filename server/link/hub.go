@@ -142,7 +142,7 @@ func (h *Hub) Open(ctx context.Context, device, transport string, hello *devicev
 		return nil, end
 	}
 	h.Meter.LinkOpened(transport)
-	keep := h.commands.Reconnected(device, hello.GetRunningCommandIds(), hello.GetOutcomes())
+	keep := h.commands.Reconnected(device, hello.GetRunningCommandIds(), nil)
 	l.queue(&devicev1.ServerFrame{Kind: &devicev1.ServerFrame_Welcome{Welcome: &devicev1.Welcome{
 		LinkId: l.ID, Epoch: epoch, Heartbeat: durationpb.New(h.Heartbeat), Lease: durationpb.New(h.Lease),
 		Resync: h.State.Attach(device, hello.GetBootTag(), epoch), KeepCommandIds: keep, Name: name,
@@ -150,6 +150,10 @@ func (h *Hub) Open(ctx context.Context, device, transport string, hello *devicev
 	if end := h.settle(l); end != nil {
 		l.finish(end)
 		return l, nil // Serve says why
+	}
+	// The outcomes come after the link stands, for their receipts travel on it, and before what waits is sent again.
+	for _, o := range hello.GetOutcomes() {
+		h.commands.Outcome(device, o)
 	}
 	h.commands.Attached(device, epoch, keep)
 	return l, nil

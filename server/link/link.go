@@ -43,6 +43,7 @@ type Link struct {
 	transport string
 	done      chan struct{} // closed when the link has to end
 	gone      chan struct{} // closed when nothing is written any more
+	left      chan struct{} // closed when the hub has forgotten it
 
 	heard atomic.Int64 // when the device last said something, as nanoseconds of the hub's clock
 
@@ -55,14 +56,13 @@ type Link struct {
 	writing bool       // guarded by mu; a writer runs
 	end     *End       // guarded by mu until done is closed; nil while the link stands
 	timer   *time.Timer
-	beats   uint64         // belongs to the timer
-	leaving sync.WaitGroup // the clean-up after the end
+	beats   uint64 // belongs to the timer
 }
 
 func newLink(h *Hub, device, transport string, epoch uint64) *Link {
 	l := &Link{
 		ID: h.NewID(), Device: device, Epoch: epoch, hub: h, transport: transport,
-		done: make(chan struct{}), gone: make(chan struct{}),
+		done: make(chan struct{}), gone: make(chan struct{}), left: make(chan struct{}),
 	}
 	l.heard.Store(int64(h.elapsed()))
 	return l
@@ -115,15 +115,16 @@ func (l *Link) finish(end *End) {
 	wire, start := l.wire, l.startLocked()
 	l.mu.Unlock()
 	l.hub.Meter.FramesDropped(dropped)
-	l.leaving.Go(func() { // finish is called under locks, and these may wait
+	go func() { // finish is called under locks, and these may wait
 		l.hub.leave(l)
+		close(l.left)
 		if wire != nil {
 			wire.Hurry()
 		}
 		if start {
 			l.write()
 		}
-	})
+	}()
 }
 
 // Done is closed when the link has to end.
@@ -157,7 +158,7 @@ func (l *Link) Serve(ctx context.Context, wire Wire, read func() error) error {
 	}
 	l.finish(broken(read()))
 	<-l.gone
-	l.leaving.Wait()
+	<-l.left
 	if l.end.cause == nil {
 		return nil
 	}
