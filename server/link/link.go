@@ -151,8 +151,12 @@ func (l *Link) Serve(ctx context.Context, wire Wire, read func() error) error {
 		// all beat in one moment.
 		l.timer = time.AfterFunc(time.Duration((1+rand.Float64())/2*float64(l.hub.Heartbeat)), l.beat)
 	}
-	start := (l.end != nil || len(l.out.waiting) > 0) && l.startLocked()
+	over := l.end != nil // and whoever ended it did not know the wire
+	start := (over || len(l.out.waiting) > 0) && l.startLocked()
 	l.mu.Unlock()
+	if over {
+		wire.Hurry()
+	}
 	if start {
 		go l.write()
 	}
