@@ -103,10 +103,14 @@ type exchange struct {
 
 	mu          sync.Mutex
 	sent        bool        // guarded by mu
+	broken      bool        // guarded by mu; the client has been told an error and may look at the trailers
 	read, write *time.Timer // guarded by mu
 }
 
 func (e *exchange) cut(err error) {
+	e.mu.Lock()
+	e.broken = true
+	e.mu.Unlock()
 	e.cancel(err)
 	_ = e.out.CloseWithError(err)
 	_ = e.body.Close()
@@ -149,11 +153,13 @@ func (e *exchange) Flush() { e.WriteHeader(http.StatusOK) }
 
 func (e *exchange) finish() {
 	e.WriteHeader(http.StatusOK)
+	e.mu.Lock()
 	for name, values := range e.header {
-		if trailer, ok := strings.CutPrefix(name, http.TrailerPrefix); ok {
+		if trailer, ok := strings.CutPrefix(name, http.TrailerPrefix); ok && !e.broken {
 			e.res.Trailer[trailer] = values
 		}
 	}
+	e.mu.Unlock()
 	_ = e.SetReadDeadline(time.Time{})
 	_ = e.SetWriteDeadline(time.Time{})
 	_ = e.out.Close()
@@ -173,7 +179,7 @@ func (e *exchange) SetReadDeadline(t time.Time) error {
 func (e *exchange) SetWriteDeadline(t time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.write = deadline(e.write, t, func() { _ = e.out.CloseWithError(os.ErrDeadlineExceeded) })
+	e.write = deadline(e.write, t, func() { e.cut(os.ErrDeadlineExceeded) })
 	return nil
 }
 

@@ -70,7 +70,7 @@ func TestR08AnIdleDeviceIsCheap(t *testing.T) {
 	rss := metric(t, address, token, "process_resident_memory_bytes")
 	perDevice, goroutines := (held-before)/devices, (many-idle)/devices
 	t.Logf("%.1f KiB and %.2f goroutines for each idle device; %.1f MiB resident in all", perDevice/1024, goroutines, rss/(1<<20))
-	if perDevice > most {
+	if perDevice > most && !raced {
 		t.Errorf("an idle device costs %.1f KiB, the limit is %d", perDevice/1024, most>>10)
 	}
 	if goroutines > 3.1 { // two of the connection, one of the stream
