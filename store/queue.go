@@ -52,6 +52,7 @@ type queue struct {
 	mu      sync.Mutex
 	waiting []*op
 	urgent  int  // how many of the waiting are of Write
+	busy    bool // a group is being applied: by Run, or by the caller of one of its ops
 	running bool // Run has begun and not ended
 	closed  bool // nothing is taken any more
 }
@@ -93,6 +94,9 @@ func (q *queue) signal() {
 func (q *queue) pop(into []*op) (group []*op, wait time.Duration, over bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.busy {
+		return into, 0, false // release gives a signal
+	}
 	if len(q.waiting) == 0 {
 		return into, 0, q.closed
 	}
@@ -111,7 +115,37 @@ func (q *queue) pop(into []*op) (group []*op, wait time.Duration, over bool) {
 	rest := copy(q.waiting, q.waiting[n:])
 	clear(q.waiting[rest:])
 	q.waiting = q.waiting[:rest]
+	q.busy = true
 	return into, 0, false
+}
+
+// claim gives an op with what waits before it to the op's own goroutine, which has to release them: two changes of
+// goroutine less for a caller who is alone. It gives nothing where the op has to be pushed, to be applied with others or
+// to be refused.
+func (q *queue) claim(o *op) []*op {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.busy || q.closed || !q.running || q.urgent > 0 || len(q.waiting) >= claimMost {
+		return nil
+	}
+	q.busy = true
+	group := append(make([]*op, 0, len(q.waiting)+1), q.waiting...)
+	clear(q.waiting)
+	q.waiting = q.waiting[:0]
+	return append(group, o)
+}
+
+// claimMost is how many deferred ops a caller applies along with its own.
+const claimMost = 16
+
+// release says that a group is applied. Run is woken if it has something to do.
+func (q *queue) release() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.busy = false
+	if len(q.waiting) > 0 || q.closed {
+		q.signal()
+	}
 }
 
 // next waits for the next group. When ctx is done it closes the queue, so that nothing more comes, and gives the rest.

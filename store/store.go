@@ -75,7 +75,8 @@ type Store struct {
 	reader *sql.DB
 	reads  *db.Queries
 	queue  *queue
-	writer *writer // used by Run's goroutine only
+	writer *writer // of whom the queue has given a group to
+	direct bool    // callers who are alone apply their own ops: the database is a file, and no answer is waited for long
 
 	closing  sync.Once
 	closeErr error // set by closing
@@ -116,7 +117,7 @@ type session interface {
 // the store in the end.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	config = config.withDefaults()
-	s := &Store{queue: newQueue(config)}
+	s := &Store{queue: newQueue(config), direct: config.URL == ""}
 	var err error
 	if s.engine, err = newEngine(config); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)

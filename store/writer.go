@@ -25,7 +25,7 @@ func (s *Store) Run(ctx context.Context) error {
 		if len(group) == 0 {
 			return nil
 		}
-		s.writer.apply(group)
+		s.apply(group)
 		if s.writer.stopped != nil {
 			return fmt.Errorf("write to %s: %w", s.engine.name(), s.writer.stopped)
 		}
@@ -34,6 +34,12 @@ func (s *Store) Run(ctx context.Context) error {
 		}
 		clear(group)
 	}
+}
+
+// apply has the writer to itself: the queue gives out one group at a time.
+func (s *Store) apply(group []*op) {
+	defer s.queue.release()
+	s.writer.apply(group)
 }
 
 // Write runs an op and returns when it is committed, at this level or a stricter one, or its error. If ctx is done
@@ -51,6 +57,12 @@ func (s *Store) Write(ctx context.Context, level Level, write func(context.Conte
 		level:  level,
 		run:    func(queries *db.Queries) error { return write(inside, queries) },
 		answer: make(chan error, 1),
+	}
+	if s.direct {
+		if group := s.queue.claim(o); group != nil {
+			s.apply(group)
+			return <-o.answer
+		}
 	}
 	if err := s.queue.push(o); err != nil {
 		return err

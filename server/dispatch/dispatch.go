@@ -93,9 +93,12 @@ type Dispatcher struct {
 	plans    map[string]plan    // guarded by mu; by hash
 	noted    []*live            // guarded by mu; those with steps that are not written down
 	noting   bool               // guarded by mu; the ledger will come for the steps
-	ends     []*end             // guarded by mu; not written down yet, in order
-	settling bool               // guarded by mu; somebody writes them
-	closed   bool               // guarded by mu; Run has ended
+	// receipts are those that wait to be sent, by device; receipting says that it will be done. Guarded by mu.
+	receipts   map[string][]string
+	receipting bool
+	ends       []*end // guarded by mu; not written down yet, in order
+	settling   bool   // guarded by mu; somebody writes them
+	closed     bool   // guarded by mu; Run has ended
 }
 
 // live is a command that has not ended. Its fields are guarded by the dispatcher's mu, but for done, which is closed
@@ -132,6 +135,7 @@ func New(cfg Config) *Dispatcher {
 		byDevice: map[string][]*live{},
 		byCaller: map[string]int{},
 		plans:    map[string]plan{},
+		receipts: map[string][]string{},
 	}
 }
 

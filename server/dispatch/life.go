@@ -188,14 +188,33 @@ func (d *Dispatcher) Outcome(device string, o *devicev1.Outcome) {
 // maxRepeats is how often an outcome is kept that comes again while an end is being written.
 const maxRepeats = 4
 
-func (d *Dispatcher) receipt(device string, commandIDs ...string) {
-	epoch := d.Links.Connected(device)
-	if epoch == 0 {
-		return
+// receiptsAfter is how long a receipt may wait for others of its device, to travel with them. A receipt that is lost with
+// the process or the link does no harm: the device says its outcome again and gets another one.
+const receiptsAfter = 10 * time.Millisecond
+
+// receipt tells a device soon that an outcome is written down.
+func (d *Dispatcher) receipt(device, commandID string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.receipts[device] = append(d.receipts[device], commandID)
+	if !d.receipting {
+		d.receipting = true
+		time.AfterFunc(receiptsAfter, d.sendReceipts)
 	}
-	d.Links.Send(device, epoch, &devicev1.ServerFrame{Kind: &devicev1.ServerFrame_Receipt{
-		Receipt: &devicev1.OutcomeReceipt{CommandIds: commandIDs},
-	}})
+}
+
+func (d *Dispatcher) sendReceipts() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.receipting = false
+	for device, ids := range d.receipts {
+		if epoch := d.Links.Connected(device); epoch != 0 {
+			d.Links.Send(device, epoch, &devicev1.ServerFrame{Kind: &devicev1.ServerFrame_Receipt{
+				Receipt: &devicev1.OutcomeReceipt{CommandIds: ids},
+			}})
+		}
+	}
+	clear(d.receipts)
 }
 
 // deadline ends a command whose time is up. What a connected device has taken over gets a moment more, for it may have

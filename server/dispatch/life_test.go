@@ -52,7 +52,7 @@ func TestAShortFaultOfTheLedgerIsNotSeen(t *testing.T) {
 		if err != nil || res.GetOutcomes()[0].GetResult() == nil {
 			t.Errorf("outcome: %v, %v", res, err)
 		}
-		synctest.Wait()
+		time.Sleep(time.Second) // receipts wait a moment for each other
 		if row := w.book.row(t); row.State != dispatch.Succeeded || w.book.ends[row.ID] != 1 || len(w.wire.receipts("lap")) != 1 {
 			t.Errorf("row %+v, receipts %v", row, w.wire.receipts("lap"))
 		}

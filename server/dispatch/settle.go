@@ -111,14 +111,10 @@ func (d *Dispatcher) settled(batch []*end) {
 	}
 	d.mu.Unlock()
 	d.tell(batch)
-	receipts := map[string][]string{}
 	for _, e := range batch {
 		if e.answered {
-			receipts[e.Record.Device] = append(receipts[e.Record.Device], e.Record.ID)
+			d.receipt(e.Record.Device, e.Record.ID)
 		}
-	}
-	for device, ids := range receipts {
-		d.receipt(device, ids...)
 	}
 	for _, e := range batch {
 		for _, o := range e.l.repeats { // nobody adds to them any more
