@@ -219,6 +219,14 @@ func (f *flow) finish(end error) {
 	f.signal()
 }
 
+// heal calls a cut off that has not come yet, and lets through what was held back.
+func (f *flow) heal() {
+	f.mu.Lock()
+	f.room, f.stalled = -1, time.Time{}
+	f.mu.Unlock()
+	f.signal()
+}
+
 func (f *flow) finishWriter() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -58,6 +58,9 @@ func report(t *testing.T, seed uint64, broken, trace []string) {
 	if folder == "" {
 		folder = t.ArtifactDir()
 	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Error(err)
+	}
 	path := filepath.Join(folder, fmt.Sprintf("seed-%d.txt", seed))
 	rerun := fmt.Sprintf("go test -tags sqlite_fts5 ./simulation -run TestSeeds -seed=%d -times=50", seed)
 	text := rerun + "\n\n" + strings.Join(broken, "\n") + "\n\n" + strings.Join(trace, "\n") + "\n"

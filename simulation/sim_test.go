@@ -248,17 +248,19 @@ func (s *sim) heal() {
 	s.mu.Unlock()
 	s.world.notef("nothing goes wrong any more")
 	s.net.mu.Lock()
-	defer s.net.mu.Unlock()
 	now := time.Now()
+	var flows []*flow
 	for _, h := range s.net.hosts {
 		h.frozen = [2]time.Time{earlierOf(h.frozen[0], now), earlierOf(h.frozen[1], now)}
 		h.refused, h.flaky = time.Time{}, time.Time{}
 		h.latency = min(h.latency, 50*time.Millisecond)
 		for _, p := range h.conns {
-			for _, f := range p.flows {
-				f.signal()
-			}
+			flows = append(flows, p.flows[:]...)
 		}
+	}
+	s.net.mu.Unlock()
+	for _, f := range flows { // a flow's lock comes before the network's
+		f.heal()
 	}
 }
 
