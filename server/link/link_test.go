@@ -477,3 +477,21 @@ func FuzzFrames(f *testing.F) {
 		b.all.Wait()
 	})
 }
+
+// A link that ends before it is served still says why, and does not wait for a device that takes nothing.
+func TestALinkThatEndedBeforeItIsServedIsOverSoon(t *testing.T) {
+	t.Parallel()
+	b := newBench(nil)
+	l, err := b.hub.Open(t.Context(), "d", link.Bidi, &devicev1.Hello{DeviceId: "d"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.hub.Revoke("d")
+	<-l.Done()
+	w := newWire()
+	w.stuck = make(chan struct{})
+	err = l.Serve(t.Context(), w, func() error { <-w.hung; return nil })
+	if fault.CodeOf(err) != fault.Unauthenticated || b.directory.is("d") {
+		t.Errorf("it ended with %v, online %v", err, b.directory.is("d"))
+	}
+}
