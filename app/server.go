@@ -38,9 +38,12 @@ const ownerFile = "owner.token"
 
 // Config is what a server is made of. Only DataDir has to be set.
 type Config struct {
-	DataDir   string
-	Store     store.Config // which engine, and how it works; Dir is DataDir's
-	Image     []byte       // descriptor image; the program's own if nil
+	DataDir string
+	Store   store.Config // which engine, and how it works; Dir is DataDir's
+	Image   []byte       // descriptor image; the program's own if nil
+	// Catalogue is that of the image; made of it if nil. Tests share one between many servers: the validator keeps what it
+	// has made of each catalogue's descriptors as long as the process lives.
+	Catalogue *catalog.Catalogue
 	Listener  rpc.Listener // rules of the address it listens on
 	Model     ModelConfig
 	Heartbeat time.Duration // of links; the package's own if zero
@@ -117,8 +120,10 @@ func NewServer(ctx context.Context, cfg Config) (*Server, error) {
 	cfg = cfg.withDefaults()
 	s := &Server{cfg: cfg}
 	var err error
-	if s.catalogue, err = catalog.New(cfg.Image); err != nil {
-		return nil, err
+	if s.catalogue = cfg.Catalogue; s.catalogue == nil {
+		if s.catalogue, err = catalog.New(cfg.Image); err != nil {
+			return nil, err
+		}
 	}
 	cfg.Store.Dir = cfg.DataDir
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil { // for the owner's token, wherever the database is

@@ -72,7 +72,7 @@ func (s *sim) startServer(dir string) {
 func (v *server) serve(ctx context.Context) error {
 	s := v.sim
 	cfg := app.Config{
-		DataDir: v.dir, Store: store.Config{Fault: v.fault, Readers: 2},
+		DataDir: v.dir, Catalogue: s.fixture.catalogue, Store: store.Config{Fault: v.fault, Readers: 2},
 		Listener: rpc.Listener{Hosts: []string{"server:1"}},
 		Random:   s.random, Now: func() time.Time { return time.Now().Add(v.clock) },
 		Log: s.log("server", v.n, slog.LevelWarn),
