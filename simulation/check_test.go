@@ -253,14 +253,14 @@ func (s *sim) checkEvents(f *final, id string, state dispatch.State) {
 	}
 }
 
-// stopping is how long a device that is stopped in order may take: in that time it takes on nothing more.
+// stopping is how much later a server may learn that a device's program is down.
 const stopping = 5 * time.Second
 
 // interrupted says whether something happened to the device's program while a command was under way.
 func (s *sim) interrupted(c *command) bool {
 	d := s.devices[s.number(c.rec.Device)]
-	for _, at := range d.downs {
-		if at.After(c.at.Add(-stopping)) && (len(c.ends) == 0 || at.Before(c.ends[0].at.Add(time.Millisecond))) {
+	for _, down := range d.downs {
+		if down.to.After(c.at.Add(-stopping)) && (len(c.ends) == 0 || down.from.Before(c.ends[0].at.Add(time.Millisecond))) {
 			return true
 		}
 	}

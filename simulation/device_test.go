@@ -36,7 +36,7 @@ type device struct {
 	current *process    // guarded by mu; nil while none runs
 	starts  int         // guarded by mu
 
-	downs []time.Time      // guarded by world.mu; when the program went down
+	downs []span           // guarded by world.mu; from when the program went down until it was
 	left  []throwbar.Entry // what the journal has in the end; written before over is closed
 }
 
@@ -110,6 +110,7 @@ func (d *device) live() {
 			_ = p.file.Close()
 			return
 		}
+		d.isDown()
 		d.sim.world.notef("device%d.%d is down for %v", d.n, p.n, down)
 		pause(down)
 		_ = p.file.Close()
@@ -127,7 +128,7 @@ func (d *device) replaced(p *process, err error) bool {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	d.downs = append(d.downs, time.Now())
+	d.downs = append(d.downs, span{time.Now(), time.Now()})
 	w.noteLocked("KNOWN WEAKNESS device%d.%d was replaced by a Hello of a killed program", d.n, p.n)
 	return true
 }
@@ -226,7 +227,7 @@ func (p *process) kill(power, torn bool, down time.Duration) {
 		return
 	}
 	p.dead = true
-	d.downs = append(d.downs, time.Now())
+	d.downs = append(d.downs, span{time.Now(), time.Now()})
 	w.noteLocked("device%d.%d dies (power cut %v)", d.n, p.n, power)
 	w.mu.Unlock()
 	d.mu.Lock()
@@ -249,6 +250,17 @@ func (p *process) kill(power, torn bool, down time.Duration) {
 	p.stop()
 }
 
+// isDown ends the span of a program that went down: one that is stopped in order may wait for a server that takes in
+// nothing, and takes on nothing itself meanwhile.
+func (d *device) isDown() {
+	w := d.sim.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := len(d.downs); n > 0 {
+		d.downs[n-1].to = time.Now()
+	}
+}
+
 // kill ends the device's program, if it runs.
 func (d *device) kill(power bool, down time.Duration) {
 	d.mu.Lock()
@@ -267,7 +279,7 @@ func (d *device) stop(down time.Duration) {
 	if p != nil {
 		w := d.sim.world
 		w.mu.Lock()
-		d.downs = append(d.downs, time.Now())
+		d.downs = append(d.downs, span{time.Now(), time.Now()})
 		w.noteLocked("device%d.%d is stopped", d.n, p.n)
 		w.mu.Unlock()
 		d.mu.Lock()

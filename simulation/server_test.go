@@ -247,10 +247,11 @@ func (n *network) serverGone(power bool) {
 	}
 }
 
-// copyFolder copies what a killed server leaves behind. The write-ahead log goes last: the database itself changes
-// only when the log is moved into it, which happens when a store is closed.
+// copyFolder copies what a killed server leaves behind. The write-ahead log goes first: a server that has lost its
+// listener may close its store meanwhile, which moves the log into the database and removes it. What is copied of the log
+// covers whatever the copy of the database has of that.
 func copyFolder(from, to string) error {
-	for _, name := range []string{"owner.token", "throwbar.db", "throwbar.db-wal"} {
+	for _, name := range []string{"owner.token", "throwbar.db-wal", "throwbar.db"} {
 		if err := copyFile(filepath.Join(from, name), filepath.Join(to, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
