@@ -111,7 +111,7 @@ export type SearchTabsResponse = Message<"throwbar.control.v1.SearchTabsResponse
   tabs: Tab[];
 
   /**
-   * The devices that the answer covers.
+   * The devices that the answer covers. Where they are more than 100: those of its rows, and further ones that are not live.
    *
    * @generated from field: repeated throwbar.control.v1.DeviceState devices = 2;
    */
@@ -195,7 +195,7 @@ export type ListTabsResponse = Message<"throwbar.control.v1.ListTabsResponse"> &
   tabs: Tab[];
 
   /**
-   * The devices that the answer covers.
+   * The devices that the answer covers. Where they are more than 100: those of its rows, and further ones that are not live.
    *
    * @generated from field: repeated throwbar.control.v1.DeviceState devices = 2;
    */
@@ -272,7 +272,7 @@ export type ListWindowsResponse = Message<"throwbar.control.v1.ListWindowsRespon
   windows: Window[];
 
   /**
-   * The devices that the answer covers.
+   * The devices that the answer covers. Where they are more than 100: those of its rows, and further ones that are not live.
    *
    * @generated from field: repeated throwbar.control.v1.DeviceState devices = 2;
    */
@@ -342,7 +342,7 @@ export type ListTabGroupsResponse = Message<"throwbar.control.v1.ListTabGroupsRe
   groups: TabGroup[];
 
   /**
-   * The devices that the answer covers.
+   * The devices that the answer covers. Where they are more than 100: those of its rows, and further ones that are not live.
    *
    * @generated from field: repeated throwbar.control.v1.DeviceState devices = 2;
    */
@@ -440,7 +440,7 @@ export type CountByDomainResponse = Message<"throwbar.control.v1.CountByDomainRe
   domains: DomainCount[];
 
   /**
-   * The devices that the answer covers.
+   * The devices that the answer covers. Where they are more than 100: those of its rows, and further ones that are not live.
    *
    * @generated from field: repeated throwbar.control.v1.DeviceState devices = 2;
    */

@@ -169,7 +169,7 @@ type SearchTabsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tabs.
 	Tabs []*v1.Tab `protobuf:"bytes,1,rep,name=tabs,proto3" json:"tabs,omitempty"`
-	// The devices that the answer covers.
+	// The devices that the answer covers. Where they are more than 100: those of its rows, and further ones that are not live.
 	Devices []*DeviceState `protobuf:"bytes,2,rep,name=devices,proto3" json:"devices,omitempty"`
 	// How many tabs match in all.
 	Total uint32 `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`
@@ -315,7 +315,7 @@ type ListTabsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tabs.
 	Tabs []*v1.Tab `protobuf:"bytes,1,rep,name=tabs,proto3" json:"tabs,omitempty"`
-	// The devices that the answer covers.
+	// The devices that the answer covers. Where they are more than 100: those of its rows, and further ones that are not live.
 	Devices []*DeviceState `protobuf:"bytes,2,rep,name=devices,proto3" json:"devices,omitempty"`
 	// How many tabs there are in all.
 	Total uint32 `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`
@@ -452,7 +452,7 @@ type ListWindowsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The windows.
 	Windows []*v1.Window `protobuf:"bytes,1,rep,name=windows,proto3" json:"windows,omitempty"`
-	// The devices that the answer covers.
+	// The devices that the answer covers. Where they are more than 100: those of its rows, and further ones that are not live.
 	Devices []*DeviceState `protobuf:"bytes,2,rep,name=devices,proto3" json:"devices,omitempty"`
 	// Where to go on; empty at the end.
 	NextPageToken string `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
@@ -580,7 +580,7 @@ type ListTabGroupsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The groups.
 	Groups []*v1.TabGroup `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`
-	// The devices that the answer covers.
+	// The devices that the answer covers. Where they are more than 100: those of its rows, and further ones that are not live.
 	Devices []*DeviceState `protobuf:"bytes,2,rep,name=devices,proto3" json:"devices,omitempty"`
 	// Where to go on; empty at the end.
 	NextPageToken string `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
@@ -763,7 +763,7 @@ type CountByDomainResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The counts.
 	Domains []*DomainCount `protobuf:"bytes,1,rep,name=domains,proto3" json:"domains,omitempty"`
-	// The devices that the answer covers.
+	// The devices that the answer covers. Where they are more than 100: those of its rows, and further ones that are not live.
 	Devices []*DeviceState `protobuf:"bytes,2,rep,name=devices,proto3" json:"devices,omitempty"`
 	// Where to go on; empty at the end.
 	NextPageToken string `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
