@@ -179,11 +179,13 @@ func TestALateOutcomeIsNotedWhenTheDiskWorksAgain(t *testing.T) {
 		o.CommandId = w.book.row(t).ID
 		w.Outcome("lap", o)
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if len(w.wire.receipts("lap")) != 0 {
 			t.Error("the device may forget what is not written down")
 		}
 		w.book.refuseLates(nil)
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		if len(w.book.lates) != 1 || len(w.wire.receipts("lap")) != 1 {
 			t.Errorf("late results %v, %d receipts", w.book.lates, len(w.wire.receipts("lap")))
 		}

@@ -53,6 +53,7 @@ func TestAShortFaultOfTheLedgerIsNotSeen(t *testing.T) {
 			t.Errorf("outcome: %v, %v", res, err)
 		}
 		time.Sleep(time.Second) // receipts wait a moment for each other
+		synctest.Wait()
 		if row := w.book.row(t); row.State != dispatch.Succeeded || w.book.ends[row.ID] != 1 || len(w.wire.receipts("lap")) != 1 {
 			t.Errorf("row %+v, receipts %v", row, w.wire.receipts("lap"))
 		}
