@@ -236,7 +236,8 @@ func TestAServerThatLostItsDatabaseToAnotherStops(t *testing.T) {
 	defer func() { _ = other.Close() }()
 	env := map[string]string{"THROWBAR_SERVER": "http://" + address, "THROWBAR_TOKEN_FILE": filepath.Join(dir, "owner.token")}
 	code, out, errs := throwbar(t, env, "token", "create", "--name", "late", "--scope", "viewer")
-	if code == 0 || !strings.Contains(errs, "nothing was done") {
+	// The server ends at once, perhaps before its answer is through.
+	if code == 0 || (!strings.Contains(errs, "nothing was done") && !strings.Contains(errs, "cannot be reached")) {
 		t.Errorf("token create: %d\n%s%s", code, out, errs)
 	}
 	if err := <-ended; !errors.Is(err, store.ErrLocked) {
