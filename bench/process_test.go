@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"throwbar.dev/throwbar/app/apptest"
 	throwbar "throwbar.dev/throwbar/clients/go"
 	"throwbar.dev/throwbar/gen/go/throwbar/control/v1/controlv1connect"
 	"throwbar.dev/throwbar/soak/soaktest"
@@ -74,7 +75,7 @@ func startProduct(b *testing.B, devices int) *product {
 	dir, listen := b.TempDir(), address(b)
 	p := &product{url: "http://" + listen}
 	var err error
-	p.devices, err = soaktest.Enrol(b.Context(), store.Config{Dir: dir}, p.url, devices)
+	p.devices, err = apptest.Enrol(b.Context(), store.Config{Dir: dir}, p.url, devices)
 	check(b, err)
 	p.server = spawn(b, soaktest.RoleServer, "serve", "--listen", listen, "--data-dir", dir, "--log-level", "warn")
 	token, err := os.ReadFile(filepath.Join(dir, "owner.token"))

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"throwbar.dev/throwbar/app/apptest"
 	throwbar "throwbar.dev/throwbar/clients/go"
 	"throwbar.dev/throwbar/soak/soaktest"
 	"throwbar.dev/throwbar/store"
@@ -143,7 +144,7 @@ func (h *herd) connect() {
 	h.address, err = soaktest.FreeAddress(h.t.Context())
 	check(h.t, err)
 	began := time.Now()
-	identities, err := soaktest.Enrol(h.t.Context(), store.Config{Dir: filepath.Join(h.dir, "data")}, "http://"+h.address, h.size)
+	identities, err := apptest.Enrol(h.t.Context(), store.Config{Dir: filepath.Join(h.dir, "data")}, "http://"+h.address, h.size)
 	check(h.t, err)
 	h.figures.Note("enrolled", "%s", round(time.Since(began)))
 	for _, i := range identities {

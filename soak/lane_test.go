@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"throwbar.dev/throwbar/app/apptest"
 	throwbar "throwbar.dev/throwbar/clients/go"
 	"throwbar.dev/throwbar/soak/soaktest"
 )
@@ -55,7 +56,7 @@ func newLane(t *testing.T, seed uint64, open func(*testing.T, string) engine) *l
 	var err error
 	l.address, err = soaktest.FreeAddress(t.Context())
 	check(t, err)
-	identities, err := soaktest.Enrol(t.Context(), l.engine.config(), l.url(), devices)
+	identities, err := apptest.Enrol(t.Context(), l.engine.config(), l.url(), devices)
 	check(t, err)
 	t.Cleanup(l.killAll)
 	l.startServer()

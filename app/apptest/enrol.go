@@ -1,4 +1,4 @@
-package soaktest
+package apptest
 
 import (
 	"context"
