@@ -152,6 +152,10 @@ func (f *fake) RevokeDevice(_ context.Context, req *controlv1.RevokeDeviceReques
 	return &controlv1.RevokeDeviceResponse{}, nil
 }
 
+func (f *fake) RotateDevice(context.Context, *controlv1.RotateDeviceRequest) (*controlv1.RotateDeviceResponse, error) {
+	return &controlv1.RotateDeviceResponse{}, nil
+}
+
 func (f *fake) CreatePairingCode(context.Context, *controlv1.CreatePairingCodeRequest) (*controlv1.CreatePairingCodeResponse, error) {
 	return &controlv1.CreatePairingCodeResponse{
 		Code: "K7QP-M2XW", CheckWord: "maple", ExpiresAt: timestamppb.New(now().Add(f.expires)),

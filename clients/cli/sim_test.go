@@ -145,3 +145,7 @@ func TestSimFlags(t *testing.T) {
 		do(t, run{args: strings.Fields(words)}).check(t, 2)
 	}
 }
+
+func (d *deviceFake) RotateToken(context.Context, *devicev1.RotateTokenRequest) (*devicev1.RotateTokenResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "this fake rotates no token")
+}

@@ -1,23 +1,57 @@
-// Package policy decides whether a command may run, from its options and its targets. It never trusts the caller's
-// word, and it knows no command by name.
+// Package policy decides whether a command may run, asks a person first, or is denied: from its options, its targets
+// and the rules of its workspace. It never trusts the caller's word, and it knows no command by name.
 package policy
 
 import (
+	"fmt"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
 	"throwbar.dev/throwbar/catalog"
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
 	"throwbar.dev/throwbar/server/fault"
 )
 
+// Call is a command on one device as policy sees it.
+type Call struct {
+	Workspace, Conversation, Principal, Device string
+
+	Origin  controlv1.Origin
+	Entry   *catalog.Entry
+	Args    protoreflect.Message
+	Targets int             // on how many things it would act
+	URLs    func() []string // addresses of the tabs that it would act on; may be nil
+}
+
+// Decision is what policy says of a call.
+type Decision struct {
+	Verdict controlv1.Verdict
+	Rule    string // id of the rule that decided; empty where the command's own option did
+	Reason  string // in words that whoever asked may read
+	Version uint64 // of the workspace's policy
+}
+
+// Option is what a command's own option says of a call, without any rule.
+func Option(c Call) Decision {
+	switch most := c.Entry.MaxTargets(); {
+	case c.Entry.Command.GetApproval() != optionv1.Approval_APPROVAL_AUTO:
+		return Decision{Verdict: controlv1.Verdict_VERDICT_ASK, Reason: c.Entry.Name + " always asks a person"}
+	case c.Targets > most:
+		return Decision{
+			Verdict: controlv1.Verdict_VERDICT_ASK,
+			Reason:  fmt.Sprintf("%s acts on %d targets, and asks a person for more than %d at once", c.Entry.Name, c.Targets, most),
+		}
+	default:
+		return Decision{Verdict: controlv1.Verdict_VERDICT_ALLOW, Reason: c.Entry.Name + " runs without asking"}
+	}
+}
+
 // Check is nil if the command may run without asking a person. Until people can be asked, one that needs approval is
 // denied and never run.
 func Check(entry *catalog.Entry, targets int) error {
-	if entry.Command.GetApproval() != optionv1.Approval_APPROVAL_AUTO {
-		return fault.New(fault.Denied, "%s needs approval by a person, and this release cannot ask for one", entry.Name)
-	}
-	if most := entry.MaxTargets(); targets > most {
-		return fault.New(fault.Denied,
-			"%s on %d targets at once needs approval by a person, and this release cannot ask for one: use at most %d targets a command",
-			entry.Name, targets, most)
+	if d := Option(Call{Entry: entry, Targets: targets}); d.Verdict != controlv1.Verdict_VERDICT_ALLOW {
+		return fault.New(fault.Denied, "%s, and this release cannot ask for one", d.Reason)
 	}
 	return nil
 }

@@ -107,3 +107,8 @@ func (h *deviceHandler) Report(ctx context.Context, req *devicev1.ReportRequest)
 	}
 	return &devicev1.ReportResponse{Sequence: sequence}, nil
 }
+
+// RotateToken gives the device another token.
+func (h *deviceHandler) RotateToken(context.Context, *devicev1.RotateTokenRequest) (*devicev1.RotateTokenResponse, error) {
+	return nil, fault.New(fault.Unsupported, "devices cannot take another token yet")
+}

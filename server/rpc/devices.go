@@ -7,6 +7,7 @@ import (
 	"throwbar.dev/throwbar/gen/go/throwbar/control/v1/controlv1connect"
 	"throwbar.dev/throwbar/server/auth"
 	"throwbar.dev/throwbar/server/device"
+	"throwbar.dev/throwbar/server/fault"
 )
 
 var _ controlv1connect.DevicesServiceHandler = (*devicesHandler)(nil)
@@ -141,4 +142,11 @@ func (h *tokenHandler) RevokeToken(
 		return nil, err
 	}
 	return &controlv1.RevokeTokenResponse{}, h.tokens.Revoke(ctx, caller.Workspace, req.GetTokenId())
+}
+
+// RotateDevice has a device take another token.
+func (h *devicesHandler) RotateDevice(
+	context.Context, *controlv1.RotateDeviceRequest,
+) (*controlv1.RotateDeviceResponse, error) {
+	return nil, fault.New(fault.Unsupported, "devices cannot take another token yet")
 }

@@ -193,7 +193,14 @@ func (s *Storage) Tokens(ctx context.Context) ([]auth.Token, error) {
 
 // AddToken implements auth.Store.
 func (s *Storage) AddToken(ctx context.Context, t auth.Token) error {
-	return s.write(ctx, store.Synced, func(ctx context.Context, q *db.Queries) error { return insertToken(ctx, q, t) })
+	return s.write(ctx, store.Synced, func(ctx context.Context, q *db.Queries) error {
+		if err := insertToken(ctx, q, t); err != nil {
+			return err
+		}
+		return audit(ctx, q, t.Workspace, t.CreatedAt, &controlv1.AuditRecord{
+			Kind: controlv1.AuditKind_AUDIT_KIND_TOKEN_CREATED, SubjectId: t.ID, Name: t.Name, Scope: t.Scope,
+		})
+	})
 }
 
 // RevokeToken implements auth.Store.

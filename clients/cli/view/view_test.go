@@ -72,7 +72,7 @@ func TestJSONIsStable(t *testing.T) {
 	}}
 	want := `{"deviceId":"","deviceName":"a\u202eb\u2028\u007f\udb40\udc41","commandId":"","error":{"code":"ERROR_CODE_UNSPECIFIED",` +
 		`"message":"","retryable":false,"details":[{"@type":"type.googleapis.com/throwbar.command.v1.OpenTab","url":"x"},` +
-		`{"@type":"example.com/unknown.Type"}]},"savedIds":[]}`
+		`{"@type":"example.com/unknown.Type"}]},"savedIds":[],"approvalId":""}`
 	for range 20 {
 		for _, catalogue := range []*catalog.Catalogue{nil, c} {
 			got, err := view.JSON(m, catalogue, false)

@@ -15,7 +15,7 @@ import type { Message as Message$1 } from "@bufbuild/protobuf";
  * Describes the file throwbar/agent/v1/agent.proto.
  */
 export const file_throwbar_agent_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("Ch10aHJvd2Jhci9hZ2VudC92MS9hZ2VudC5wcm90bxIRdGhyb3diYXIuYWdlbnQudjEiYgoLQ2hhdFJlcXVlc3QSHAoPY29udmVyc2F0aW9uX2lkGAEgASgJSACIAQESDwoHbWVzc2FnZRgCIAEoCRIQCghkZXRhY2hlZBgDIAEoCEISChBfY29udmVyc2F0aW9uX2lkIjcKDENoYXRSZXNwb25zZRInCgVldmVudBgBIAEoCzIYLnRocm93YmFyLmFnZW50LnYxLkV2ZW50IvEECgVFdmVudBIQCghzZXF1ZW5jZRgBIAEoBBIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg9jb252ZXJzYXRpb25faWQYAyABKAkSDwoHdHVybl9pZBgEIAEoCRI2Cgx0dXJuX3N0YXJ0ZWQYBSABKAsyHi50aHJvd2Jhci5hZ2VudC52MS5UdXJuU3RhcnRlZEgAEjIKCnRleHRfZGVsdGEYBiABKAsyHC50aHJvd2Jhci5hZ2VudC52MS5UZXh0RGVsdGFIABI8Cg9yZWFzb25pbmdfZGVsdGEYByABKAsyIS50aHJvd2Jhci5hZ2VudC52MS5SZWFzb25pbmdEZWx0YUgAEjAKCXRvb2xfY2FsbBgIIAEoCzIbLnRocm93YmFyLmFnZW50LnYxLlRvb2xDYWxsSAASNAoLdG9vbF9yZXN1bHQYCSABKAsyHS50aHJvd2Jhci5hZ2VudC52MS5Ub29sUmVzdWx0SAASLQoHbWVzc2FnZRgKIAEoCzIaLnRocm93YmFyLmFnZW50LnYxLk1lc3NhZ2VIABIrCgZub3RpY2UYCyABKAsyGS50aHJvd2Jhci5hZ2VudC52MS5Ob3RpY2VIABItCgVlcnJvchgMIAEoCzIcLnRocm93YmFyLmFnZW50LnYxLlR1cm5FcnJvckgAEikKBXVzYWdlGA0gASgLMhgudGhyb3diYXIuYWdlbnQudjEuVXNhZ2VIABIyCgp0dXJuX2VuZGVkGA4gASgLMhwudGhyb3diYXIuYWdlbnQudjEuVHVybkVuZGVkSABCBgoEa2luZCIcCgtUdXJuU3RhcnRlZBINCgVtb2RlbBgBIAEoCSIZCglUZXh0RGVsdGESDAoEdGV4dBgBIAEoCSIeCg5SZWFzb25pbmdEZWx0YRIMCgR0ZXh0GAEgASgJIk0KCFRvb2xDYWxsEg8KB2NhbGxfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIRCglhcmd1bWVudHMYAyABKAkSDwoHcmVwYWlycxgEIAMoCSJpCgpUb29sUmVzdWx0Eg8KB2NhbGxfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIrCgdvdXRjb21lGAMgASgOMhoudGhyb3diYXIuYWdlbnQudjEuT3V0Y29tZRIPCgdjb250ZW50GAQgASgJIj4KB01lc3NhZ2USJQoEcm9sZRgBIAEoDjIXLnRocm93YmFyLmFnZW50LnYxLlJvbGUSDAoEdGV4dBgCIAEoCSIkCgZOb3RpY2USDAoEY29kZRgBIAEoCRIMCgR0ZXh0GAIgASgJIhwKCVR1cm5FcnJvchIPCgdtZXNzYWdlGAEgASgJIjQKBVVzYWdlEhQKDGlucHV0X3Rva2VucxgBIAEoBBIVCg1vdXRwdXRfdG9rZW5zGAIgASgEIjcKCVR1cm5FbmRlZBIqCgZyZWFzb24YASABKA4yGi50aHJvd2Jhci5hZ2VudC52MS5UdXJuRW5kIioKD1N0b3BUdXJuUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkiIwoQU3RvcFR1cm5SZXNwb25zZRIPCgdzdG9wcGVkGAEgASgIIrcBCgxDb252ZXJzYXRpb24SFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg4KBmhhbmRsZRgCIAEoCRINCgV0aXRsZRgDIAEoCRIPCgdydW5uaW5nGAQgASgIEi4KCmNyZWF0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnVwZGF0ZWRfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wImgKGExpc3RDb252ZXJzYXRpb25zUmVxdWVzdBIWCglwYWdlX3NpemUYASABKA1IAIgBARIXCgpwYWdlX3Rva2VuGAIgASgJSAGIAQFCDAoKX3BhZ2Vfc2l6ZUINCgtfcGFnZV90b2tlbiJsChlMaXN0Q29udmVyc2F0aW9uc1Jlc3BvbnNlEjYKDWNvbnZlcnNhdGlvbnMYASADKAsyHy50aHJvd2Jhci5hZ2VudC52MS5Db252ZXJzYXRpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJInoKEUxpc3RFdmVudHNSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIWCglwYWdlX3NpemUYAiABKA1IAIgBARIXCgpwYWdlX3Rva2VuGAMgASgJSAGIAQFCDAoKX3BhZ2Vfc2l6ZUINCgtfcGFnZV90b2tlbiJXChJMaXN0RXZlbnRzUmVzcG9uc2USKAoGZXZlbnRzGAEgAygLMhgudGhyb3diYXIuYWdlbnQudjEuRXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIhEKD0dldE1vZGVsUmVxdWVzdCIvChBHZXRNb2RlbFJlc3BvbnNlEg0KBW1vZGVsGAEgASgJEgwKBGhpbnQYAiABKAkqYQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASFQoRT1VUQ09NRV9TVUNDRUVERUQQARISCg5PVVRDT01FX0ZBSUxFRBACEhIKDk9VVENPTUVfREVOSUVEEAMqPwoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDQoJUk9MRV9VU0VSEAESEgoOUk9MRV9BU1NJU1RBTlQQAip5CgdUdXJuRW5kEhgKFFRVUk5fRU5EX1VOU1BFQ0lGSUVEEAASFQoRVFVSTl9FTkRfQU5TV0VSRUQQARIUChBUVVJOX0VORF9TVE9QUEVEEAISEwoPVFVSTl9FTkRfRkFJTEVEEAMSEgoOVFVSTl9FTkRfTElNSVQQBDL/AwoMQWdlbnRTZXJ2aWNlElEKBENoYXQSHi50aHJvd2Jhci5hZ2VudC52MS5DaGF0UmVxdWVzdBofLnRocm93YmFyLmFnZW50LnYxLkNoYXRSZXNwb25zZSIGyvMYAggDMAESWwoIU3RvcFR1cm4SIi50aHJvd2Jhci5hZ2VudC52MS5TdG9wVHVyblJlcXVlc3QaIy50aHJvd2Jhci5hZ2VudC52MS5TdG9wVHVyblJlc3BvbnNlIgbK8xgCCAMSeQoRTGlzdENvbnZlcnNhdGlvbnMSKy50aHJvd2Jhci5hZ2VudC52MS5MaXN0Q29udmVyc2F0aW9uc1JlcXVlc3QaLC50aHJvd2Jhci5hZ2VudC52MS5MaXN0Q29udmVyc2F0aW9uc1Jlc3BvbnNlIgmQAgHK8xgCCAISZAoKTGlzdEV2ZW50cxIkLnRocm93YmFyLmFnZW50LnYxLkxpc3RFdmVudHNSZXF1ZXN0GiUudGhyb3diYXIuYWdlbnQudjEuTGlzdEV2ZW50c1Jlc3BvbnNlIgmQAgHK8xgCCAISXgoIR2V0TW9kZWwSIi50aHJvd2Jhci5hZ2VudC52MS5HZXRNb2RlbFJlcXVlc3QaIy50aHJvd2Jhci5hZ2VudC52MS5HZXRNb2RlbFJlc3BvbnNlIgmQAgHK8xgCCAJCOFo2dGhyb3diYXIuZGV2L3Rocm93YmFyL2dlbi9nby90aHJvd2Jhci9hZ2VudC92MTthZ2VudHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_throwbar_option_v1_option]);
+  fileDesc("Ch10aHJvd2Jhci9hZ2VudC92MS9hZ2VudC5wcm90bxIRdGhyb3diYXIuYWdlbnQudjEiYgoLQ2hhdFJlcXVlc3QSHAoPY29udmVyc2F0aW9uX2lkGAEgASgJSACIAQESDwoHbWVzc2FnZRgCIAEoCRIQCghkZXRhY2hlZBgDIAEoCEISChBfY29udmVyc2F0aW9uX2lkIjcKDENoYXRSZXNwb25zZRInCgVldmVudBgBIAEoCzIYLnRocm93YmFyLmFnZW50LnYxLkV2ZW50IvcFCgVFdmVudBIQCghzZXF1ZW5jZRgBIAEoBBIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg9jb252ZXJzYXRpb25faWQYAyABKAkSDwoHdHVybl9pZBgEIAEoCRI2Cgx0dXJuX3N0YXJ0ZWQYBSABKAsyHi50aHJvd2Jhci5hZ2VudC52MS5UdXJuU3RhcnRlZEgAEjIKCnRleHRfZGVsdGEYBiABKAsyHC50aHJvd2Jhci5hZ2VudC52MS5UZXh0RGVsdGFIABI8Cg9yZWFzb25pbmdfZGVsdGEYByABKAsyIS50aHJvd2Jhci5hZ2VudC52MS5SZWFzb25pbmdEZWx0YUgAEjAKCXRvb2xfY2FsbBgIIAEoCzIbLnRocm93YmFyLmFnZW50LnYxLlRvb2xDYWxsSAASNAoLdG9vbF9yZXN1bHQYCSABKAsyHS50aHJvd2Jhci5hZ2VudC52MS5Ub29sUmVzdWx0SAASLQoHbWVzc2FnZRgKIAEoCzIaLnRocm93YmFyLmFnZW50LnYxLk1lc3NhZ2VIABIrCgZub3RpY2UYCyABKAsyGS50aHJvd2Jhci5hZ2VudC52MS5Ob3RpY2VIABItCgVlcnJvchgMIAEoCzIcLnRocm93YmFyLmFnZW50LnYxLlR1cm5FcnJvckgAEikKBXVzYWdlGA0gASgLMhgudGhyb3diYXIuYWdlbnQudjEuVXNhZ2VIABIyCgp0dXJuX2VuZGVkGA4gASgLMhwudGhyb3diYXIuYWdlbnQudjEuVHVybkVuZGVkSAASQgoSYXBwcm92YWxfcmVxdWVzdGVkGA8gASgLMiQudGhyb3diYXIuYWdlbnQudjEuQXBwcm92YWxSZXF1ZXN0ZWRIABJAChFhcHByb3ZhbF9yZXNvbHZlZBgQIAEoCzIjLnRocm93YmFyLmFnZW50LnYxLkFwcHJvdmFsUmVzb2x2ZWRIAEIGCgRraW5kIhwKC1R1cm5TdGFydGVkEg0KBW1vZGVsGAEgASgJIhkKCVRleHREZWx0YRIMCgR0ZXh0GAEgASgJIh4KDlJlYXNvbmluZ0RlbHRhEgwKBHRleHQYASABKAkiTQoIVG9vbENhbGwSDwoHY2FsbF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEhEKCWFyZ3VtZW50cxgDIAEoCRIPCgdyZXBhaXJzGAQgAygJIocBChFBcHByb3ZhbFJlcXVlc3RlZBIPCgdjYWxsX2lkGAEgASgJEhMKC2FwcHJvdmFsX2lkGAIgASgJEgwKBG5hbWUYAyABKAkSDgoGcmVhc29uGAQgASgJEi4KCmV4cGlyZXNfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIlcKEEFwcHJvdmFsUmVzb2x2ZWQSDwoHY2FsbF9pZBgBIAEoCRITCgthcHByb3ZhbF9pZBgCIAEoCRINCgVzdGF0ZRgDIAEoCRIOCgZyZWFzb24YBCABKAkiaQoKVG9vbFJlc3VsdBIPCgdjYWxsX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSKwoHb3V0Y29tZRgDIAEoDjIaLnRocm93YmFyLmFnZW50LnYxLk91dGNvbWUSDwoHY29udGVudBgEIAEoCSI+CgdNZXNzYWdlEiUKBHJvbGUYASABKA4yFy50aHJvd2Jhci5hZ2VudC52MS5Sb2xlEgwKBHRleHQYAiABKAkiJAoGTm90aWNlEgwKBGNvZGUYASABKAkSDAoEdGV4dBgCIAEoCSIcCglUdXJuRXJyb3ISDwoHbWVzc2FnZRgBIAEoCSI0CgVVc2FnZRIUCgxpbnB1dF90b2tlbnMYASABKAQSFQoNb3V0cHV0X3Rva2VucxgCIAEoBCI3CglUdXJuRW5kZWQSKgoGcmVhc29uGAEgASgOMhoudGhyb3diYXIuYWdlbnQudjEuVHVybkVuZCIqCg9TdG9wVHVyblJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJIiMKEFN0b3BUdXJuUmVzcG9uc2USDwoHc3RvcHBlZBgBIAEoCCK3AQoMQ29udmVyc2F0aW9uEhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIOCgZoYW5kbGUYAiABKAkSDQoFdGl0bGUYAyABKAkSDwoHcnVubmluZxgEIAEoCBIuCgpjcmVhdGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJoChhMaXN0Q29udmVyc2F0aW9uc1JlcXVlc3QSFgoJcGFnZV9zaXplGAEgASgNSACIAQESFwoKcGFnZV90b2tlbhgCIAEoCUgBiAEBQgwKCl9wYWdlX3NpemVCDQoLX3BhZ2VfdG9rZW4ibAoZTGlzdENvbnZlcnNhdGlvbnNSZXNwb25zZRI2Cg1jb252ZXJzYXRpb25zGAEgAygLMh8udGhyb3diYXIuYWdlbnQudjEuQ29udmVyc2F0aW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJ6ChFMaXN0RXZlbnRzUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSFgoJcGFnZV9zaXplGAIgASgNSACIAQESFwoKcGFnZV90b2tlbhgDIAEoCUgBiAEBQgwKCl9wYWdlX3NpemVCDQoLX3BhZ2VfdG9rZW4iVwoSTGlzdEV2ZW50c1Jlc3BvbnNlEigKBmV2ZW50cxgBIAMoCzIYLnRocm93YmFyLmFnZW50LnYxLkV2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIRCg9HZXRNb2RlbFJlcXVlc3QiLwoQR2V0TW9kZWxSZXNwb25zZRINCgVtb2RlbBgBIAEoCRIMCgRoaW50GAIgASgJKmEKB091dGNvbWUSFwoTT1VUQ09NRV9VTlNQRUNJRklFRBAAEhUKEU9VVENPTUVfU1VDQ0VFREVEEAESEgoOT1VUQ09NRV9GQUlMRUQQAhISCg5PVVRDT01FX0RFTklFRBADKj8KBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEg0KCVJPTEVfVVNFUhABEhIKDlJPTEVfQVNTSVNUQU5UEAIqeQoHVHVybkVuZBIYChRUVVJOX0VORF9VTlNQRUNJRklFRBAAEhUKEVRVUk5fRU5EX0FOU1dFUkVEEAESFAoQVFVSTl9FTkRfU1RPUFBFRBACEhMKD1RVUk5fRU5EX0ZBSUxFRBADEhIKDlRVUk5fRU5EX0xJTUlUEAQy/wMKDEFnZW50U2VydmljZRJRCgRDaGF0Eh4udGhyb3diYXIuYWdlbnQudjEuQ2hhdFJlcXVlc3QaHy50aHJvd2Jhci5hZ2VudC52MS5DaGF0UmVzcG9uc2UiBsrzGAIIAzABElsKCFN0b3BUdXJuEiIudGhyb3diYXIuYWdlbnQudjEuU3RvcFR1cm5SZXF1ZXN0GiMudGhyb3diYXIuYWdlbnQudjEuU3RvcFR1cm5SZXNwb25zZSIGyvMYAggDEnkKEUxpc3RDb252ZXJzYXRpb25zEisudGhyb3diYXIuYWdlbnQudjEuTGlzdENvbnZlcnNhdGlvbnNSZXF1ZXN0GiwudGhyb3diYXIuYWdlbnQudjEuTGlzdENvbnZlcnNhdGlvbnNSZXNwb25zZSIJkAIByvMYAggCEmQKCkxpc3RFdmVudHMSJC50aHJvd2Jhci5hZ2VudC52MS5MaXN0RXZlbnRzUmVxdWVzdBolLnRocm93YmFyLmFnZW50LnYxLkxpc3RFdmVudHNSZXNwb25zZSIJkAIByvMYAggCEl4KCEdldE1vZGVsEiIudGhyb3diYXIuYWdlbnQudjEuR2V0TW9kZWxSZXF1ZXN0GiMudGhyb3diYXIuYWdlbnQudjEuR2V0TW9kZWxSZXNwb25zZSIJkAIByvMYAggCQjhaNnRocm93YmFyLmRldi90aHJvd2Jhci9nZW4vZ28vdGhyb3diYXIvYWdlbnQvdjE7YWdlbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_throwbar_option_v1_option]);
 
 /**
  * ChatRequest is one message of a person.
@@ -192,6 +192,22 @@ export type Event = Message$1<"throwbar.agent.v1.Event"> & {
      */
     value: TurnEnded;
     case: "turnEnded";
+  } | {
+    /**
+     * A call waits for a person.
+     *
+     * @generated from field: throwbar.agent.v1.ApprovalRequested approval_requested = 15;
+     */
+    value: ApprovalRequested;
+    case: "approvalRequested";
+  } | {
+    /**
+     * A person decided, or nobody did in time.
+     *
+     * @generated from field: throwbar.agent.v1.ApprovalResolved approval_resolved = 16;
+     */
+    value: ApprovalResolved;
+    case: "approvalResolved";
   } | { case: undefined; value?: undefined };
 };
 
@@ -308,6 +324,97 @@ export const ToolCallSchema: GenMessage<ToolCall> = /*@__PURE__*/
   messageDesc(file_throwbar_agent_v1_agent, 6);
 
 /**
+ * ApprovalRequested says that a call waits for a person. ApprovalService has the approval itself.
+ *
+ * @generated from message throwbar.agent.v1.ApprovalRequested
+ */
+export type ApprovalRequested = Message$1<"throwbar.agent.v1.ApprovalRequested"> & {
+  /**
+   * The call.
+   *
+   * @generated from field: string call_id = 1;
+   */
+  callId: string;
+
+  /**
+   * The approval.
+   *
+   * @generated from field: string approval_id = 2;
+   */
+  approvalId: string;
+
+  /**
+   * Name of the tool.
+   *
+   * @generated from field: string name = 3;
+   */
+  name: string;
+
+  /**
+   * Why a person is asked, in words.
+   *
+   * @generated from field: string reason = 4;
+   */
+  reason: string;
+
+  /**
+   * When it expires.
+   *
+   * @generated from field: google.protobuf.Timestamp expires_at = 5;
+   */
+  expiresAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message throwbar.agent.v1.ApprovalRequested.
+ * Use `create(ApprovalRequestedSchema)` to create a new message.
+ */
+export const ApprovalRequestedSchema: GenMessage<ApprovalRequested> = /*@__PURE__*/
+  messageDesc(file_throwbar_agent_v1_agent, 7);
+
+/**
+ * ApprovalResolved says how an approval ended.
+ *
+ * @generated from message throwbar.agent.v1.ApprovalResolved
+ */
+export type ApprovalResolved = Message$1<"throwbar.agent.v1.ApprovalResolved"> & {
+  /**
+   * The call.
+   *
+   * @generated from field: string call_id = 1;
+   */
+  callId: string;
+
+  /**
+   * The approval.
+   *
+   * @generated from field: string approval_id = 2;
+   */
+  approvalId: string;
+
+  /**
+   * How: approved, denied, expired, withdrawn or void.
+   *
+   * @generated from field: string state = 3;
+   */
+  state: string;
+
+  /**
+   * What whoever decided said.
+   *
+   * @generated from field: string reason = 4;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message throwbar.agent.v1.ApprovalResolved.
+ * Use `create(ApprovalResolvedSchema)` to create a new message.
+ */
+export const ApprovalResolvedSchema: GenMessage<ApprovalResolved> = /*@__PURE__*/
+  messageDesc(file_throwbar_agent_v1_agent, 8);
+
+/**
  * ToolResult is what a tool answered.
  *
  * @generated from message throwbar.agent.v1.ToolResult
@@ -347,7 +454,7 @@ export type ToolResult = Message$1<"throwbar.agent.v1.ToolResult"> & {
  * Use `create(ToolResultSchema)` to create a new message.
  */
 export const ToolResultSchema: GenMessage<ToolResult> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 7);
+  messageDesc(file_throwbar_agent_v1_agent, 9);
 
 /**
  * Message is a whole message.
@@ -375,7 +482,7 @@ export type Message = Message$1<"throwbar.agent.v1.Message"> & {
  * Use `create(MessageSchema)` to create a new message.
  */
 export const MessageSchema: GenMessage<Message> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 8);
+  messageDesc(file_throwbar_agent_v1_agent, 10);
 
 /**
  * Notice is something that the person should know.
@@ -403,7 +510,7 @@ export type Notice = Message$1<"throwbar.agent.v1.Notice"> & {
  * Use `create(NoticeSchema)` to create a new message.
  */
 export const NoticeSchema: GenMessage<Notice> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 9);
+  messageDesc(file_throwbar_agent_v1_agent, 11);
 
 /**
  * TurnError is why a turn failed.
@@ -424,7 +531,7 @@ export type TurnError = Message$1<"throwbar.agent.v1.TurnError"> & {
  * Use `create(TurnErrorSchema)` to create a new message.
  */
 export const TurnErrorSchema: GenMessage<TurnError> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 10);
+  messageDesc(file_throwbar_agent_v1_agent, 12);
 
 /**
  * Usage is what the model counted for one request.
@@ -452,7 +559,7 @@ export type Usage = Message$1<"throwbar.agent.v1.Usage"> & {
  * Use `create(UsageSchema)` to create a new message.
  */
 export const UsageSchema: GenMessage<Usage> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 11);
+  messageDesc(file_throwbar_agent_v1_agent, 13);
 
 /**
  * TurnEnded is the last event of a turn.
@@ -473,7 +580,7 @@ export type TurnEnded = Message$1<"throwbar.agent.v1.TurnEnded"> & {
  * Use `create(TurnEndedSchema)` to create a new message.
  */
 export const TurnEndedSchema: GenMessage<TurnEnded> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 12);
+  messageDesc(file_throwbar_agent_v1_agent, 14);
 
 /**
  * StopTurnRequest asks to stop a turn.
@@ -494,7 +601,7 @@ export type StopTurnRequest = Message$1<"throwbar.agent.v1.StopTurnRequest"> & {
  * Use `create(StopTurnRequestSchema)` to create a new message.
  */
 export const StopTurnRequestSchema: GenMessage<StopTurnRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 13);
+  messageDesc(file_throwbar_agent_v1_agent, 15);
 
 /**
  * StopTurnResponse says whether a turn was stopped.
@@ -515,7 +622,7 @@ export type StopTurnResponse = Message$1<"throwbar.agent.v1.StopTurnResponse"> &
  * Use `create(StopTurnResponseSchema)` to create a new message.
  */
 export const StopTurnResponseSchema: GenMessage<StopTurnResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 14);
+  messageDesc(file_throwbar_agent_v1_agent, 16);
 
 /**
  * Conversation is one thread with the agent.
@@ -571,7 +678,7 @@ export type Conversation = Message$1<"throwbar.agent.v1.Conversation"> & {
  * Use `create(ConversationSchema)` to create a new message.
  */
 export const ConversationSchema: GenMessage<Conversation> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 15);
+  messageDesc(file_throwbar_agent_v1_agent, 17);
 
 /**
  * ListConversationsRequest asks for conversations.
@@ -599,7 +706,7 @@ export type ListConversationsRequest = Message$1<"throwbar.agent.v1.ListConversa
  * Use `create(ListConversationsRequestSchema)` to create a new message.
  */
 export const ListConversationsRequestSchema: GenMessage<ListConversationsRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 16);
+  messageDesc(file_throwbar_agent_v1_agent, 18);
 
 /**
  * ListConversationsResponse lists conversations, the last used first.
@@ -627,7 +734,7 @@ export type ListConversationsResponse = Message$1<"throwbar.agent.v1.ListConvers
  * Use `create(ListConversationsResponseSchema)` to create a new message.
  */
 export const ListConversationsResponseSchema: GenMessage<ListConversationsResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 17);
+  messageDesc(file_throwbar_agent_v1_agent, 19);
 
 /**
  * ListEventsRequest asks for the events of a conversation.
@@ -662,7 +769,7 @@ export type ListEventsRequest = Message$1<"throwbar.agent.v1.ListEventsRequest">
  * Use `create(ListEventsRequestSchema)` to create a new message.
  */
 export const ListEventsRequestSchema: GenMessage<ListEventsRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 18);
+  messageDesc(file_throwbar_agent_v1_agent, 20);
 
 /**
  * ListEventsResponse lists events, oldest first.
@@ -690,7 +797,7 @@ export type ListEventsResponse = Message$1<"throwbar.agent.v1.ListEventsResponse
  * Use `create(ListEventsResponseSchema)` to create a new message.
  */
 export const ListEventsResponseSchema: GenMessage<ListEventsResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 19);
+  messageDesc(file_throwbar_agent_v1_agent, 21);
 
 /**
  * GetModelRequest asks about the model.
@@ -705,7 +812,7 @@ export type GetModelRequest = Message$1<"throwbar.agent.v1.GetModelRequest"> & {
  * Use `create(GetModelRequestSchema)` to create a new message.
  */
 export const GetModelRequestSchema: GenMessage<GetModelRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 20);
+  messageDesc(file_throwbar_agent_v1_agent, 22);
 
 /**
  * GetModelResponse says whether a model is set.
@@ -733,7 +840,7 @@ export type GetModelResponse = Message$1<"throwbar.agent.v1.GetModelResponse"> &
  * Use `create(GetModelResponseSchema)` to create a new message.
  */
 export const GetModelResponseSchema: GenMessage<GetModelResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 21);
+  messageDesc(file_throwbar_agent_v1_agent, 23);
 
 /**
  * Outcome is how a tool call ended.

@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file throwbar/control/v1/commands.proto.
  */
 export const file_throwbar_control_v1_commands: GenFile = /*@__PURE__*/
-  fileDesc("CiJ0aHJvd2Jhci9jb250cm9sL3YxL2NvbW1hbmRzLnByb3RvEhN0aHJvd2Jhci5jb250cm9sLnYxIrYBCg9EaXNwYXRjaFJlcXVlc3QSGAoKZGV2aWNlX2lkcxgBIAMoCUIE0PMYBRIrCgZhY3Rpb24YAiABKAsyGy50aHJvd2Jhci5jb21tYW5kLnYxLkFjdGlvbhImCgN0dGwYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHZHJ5X3J1bhgEIAEoCBIRCglwbGFuX2hhc2gYBSABKAkSEAoIZGV0YWNoZWQYBiABKAgiWwoQRGlzcGF0Y2hSZXNwb25zZRI0CghvdXRjb21lcxgBIAMoCzIiLnRocm93YmFyLmNvbnRyb2wudjEuRGV2aWNlT3V0Y29tZRIRCglwbGFuX2hhc2gYAiABKAkigwIKDURldmljZU91dGNvbWUSFwoJZGV2aWNlX2lkGAEgASgJQgTQ8xgFEhMKC2RldmljZV9uYW1lGAIgASgJEhIKCmNvbW1hbmRfaWQYAyABKAkSLQoGcmVzdWx0GAQgASgLMhsudGhyb3diYXIuY29tbWFuZC52MS5SZXN1bHRIABIyCgVlcnJvchgFIAEoCzIhLnRocm93YmFyLmNvbW1hbmQudjEuQ29tbWFuZEVycm9ySAASKQoEcGxhbhgGIAEoCzIZLnRocm93YmFyLmNvbnRyb2wudjEuUGxhbkgAEhcKCXNhdmVkX2lkcxgHIAMoCUIE0PMYBEIJCgdvdXRjb21lImgKBFBsYW4SKwoGYWN0aW9uGAEgASgLMhsudGhyb3diYXIuY29tbWFuZC52MS5BY3Rpb24SMwoHdGFyZ2V0cxgCIAMoCzIiLnRocm93YmFyLmNvbnRyb2wudjEuUGxhbm5lZFRhcmdldCJ6Cg1QbGFubmVkVGFyZ2V0EgoKAmlkGAEgASgJEi8KBnN0YXR1cxgCIAEoDjIfLnRocm93YmFyLmNvbW1hbmQudjEuSXRlbVN0YXR1cxINCgV0aXRsZRgDIAEoCRILCgN1cmwYBCABKAkSEAoIdW5kb2FibGUYBSABKAgiTwoVRGlzcGF0Y2hTdHJlYW1SZXF1ZXN0EjYKBWl0ZW1zGAEgAygLMicudGhyb3diYXIuY29udHJvbC52MS5EaXNwYXRjaFN0cmVhbUl0ZW0inQEKEkRpc3BhdGNoU3RyZWFtSXRlbRIOCgZudW1iZXIYASABKAQSOAoIZGlzcGF0Y2gYAiABKAsyJC50aHJvd2Jhci5jb250cm9sLnYxLkRpc3BhdGNoUmVxdWVzdEgAEjUKBmNhbmNlbBgDIAEoCzIjLnRocm93YmFyLmNvbnRyb2wudjEuRGlzcGF0Y2hDYW5jZWxIAEIGCgRraW5kIhAKDkRpc3BhdGNoQ2FuY2VsIlQKFkRpc3BhdGNoU3RyZWFtUmVzcG9uc2USOgoHYW5zd2VycxgBIAMoCzIpLnRocm93YmFyLmNvbnRyb2wudjEuRGlzcGF0Y2hTdHJlYW1BbnN3ZXIinQEKFERpc3BhdGNoU3RyZWFtQW5zd2VyEg4KBm51bWJlchgBIAEoBBI5CghyZXNwb25zZRgCIAEoCzIlLnRocm93YmFyLmNvbnRyb2wudjEuRGlzcGF0Y2hSZXNwb25zZUgAEjIKBWVycm9yGAMgASgLMiEudGhyb3diYXIuY29tbWFuZC52MS5Db21tYW5kRXJyb3JIAEIGCgRraW5kInIKC1VuZG9SZXF1ZXN0EhcKCmNvbW1hbmRfaWQYASABKAlIAIgBARIcCglkZXZpY2VfaWQYAiABKAlCBNDzGAVIAYgBARIPCgdkcnlfcnVuGAMgASgIQg0KC19jb21tYW5kX2lkQgwKCl9kZXZpY2VfaWQiYAoMVW5kb1Jlc3BvbnNlEhoKEnVuZG9uZV9jb21tYW5kX2lkcxgBIAMoCRI0CghvdXRjb21lcxgCIAMoCzIiLnRocm93YmFyLmNvbnRyb2wudjEuRGV2aWNlT3V0Y29tZSKRAQoNU3VibWl0UmVxdWVzdBIYCgpkZXZpY2VfaWRzGAEgAygJQgTQ8xgFEisKBmFjdGlvbhgCIAEoCzIbLnRocm93YmFyLmNvbW1hbmQudjEuQWN0aW9uEiYKA3R0bBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIRCglwbGFuX2hhc2gYBCABKAkiRgoOU3VibWl0UmVzcG9uc2USNAoIb3V0Y29tZXMYASADKAsyIi50aHJvd2Jhci5jb250cm9sLnYxLkRldmljZU91dGNvbWUi0gMKB0NvbW1hbmQSEgoKY29tbWFuZF9pZBgBIAEoCRIQCghncm91cF9pZBgCIAEoCRIXCglkZXZpY2VfaWQYAyABKAlCBNDzGAUSEwoLZGV2aWNlX25hbWUYBCABKAkSDAoEbmFtZRgFIAEoCRIrCgZhY3Rpb24YBiABKAsyGy50aHJvd2Jhci5jb21tYW5kLnYxLkFjdGlvbhIpCgVzdGF0ZRgHIAEoDjIaLnRocm93YmFyLmNvbnRyb2wudjEuU3RhdGUSLgoKY3JlYXRlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZGVhZGxpbmUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgZyZXN1bHQYCyABKAsyGy50aHJvd2Jhci5jb21tYW5kLnYxLlJlc3VsdBIwCgVlcnJvchgMIAEoCzIhLnRocm93YmFyLmNvbW1hbmQudjEuQ29tbWFuZEVycm9yEhEKCXByaW5jaXBhbBgNIAEoCRIPCgdzdW1tYXJ5GA4gASgJIicKEUdldENvbW1hbmRSZXF1ZXN0EhIKCmNvbW1hbmRfaWQYASABKAkiQwoSR2V0Q29tbWFuZFJlc3BvbnNlEi0KB2NvbW1hbmQYASABKAsyHC50aHJvd2Jhci5jb250cm9sLnYxLkNvbW1hbmQiuwEKE0xpc3RDb21tYW5kc1JlcXVlc3QSHAoJZGV2aWNlX2lkGAEgASgJQgTQ8xgFSACIAQESGQoMcGVuZGluZ19vbmx5GAIgASgISAGIAQESFgoJcGFnZV9zaXplGAMgASgNSAKIAQESFwoKcGFnZV90b2tlbhgEIAEoCUgDiAEBQgwKCl9kZXZpY2VfaWRCDwoNX3BlbmRpbmdfb25seUIMCgpfcGFnZV9zaXplQg0KC19wYWdlX3Rva2VuIl8KFExpc3RDb21tYW5kc1Jlc3BvbnNlEi4KCGNvbW1hbmRzGAEgAygLMhwudGhyb3diYXIuY29udHJvbC52MS5Db21tYW5kEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJgChJXYXRjaEV2ZW50c1JlcXVlc3QSEwoGY3Vyc29yGAEgASgESACIAQESHAoJZGV2aWNlX2lkGAIgASgJQgTQ8xgFSAGIAQFCCQoHX2N1cnNvckIMCgpfZGV2aWNlX2lkIk8KE1dhdGNoRXZlbnRzUmVzcG9uc2USKQoFZXZlbnQYASABKAsyGi50aHJvd2Jhci5jb250cm9sLnYxLkV2ZW50Eg0KBXJlc2V0GAIgASgIIswBCgVFdmVudBIOCgZjdXJzb3IYASABKAQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoJZGV2aWNlX2lkGAMgASgJQgTQ8xgFEjQKB2NvbW1hbmQYBCABKAsyIS50aHJvd2Jhci5jb250cm9sLnYxLkNvbW1hbmRFdmVudEgAEjIKBmRldmljZRgFIAEoCzIgLnRocm93YmFyLmNvbnRyb2wudjEuRGV2aWNlRXZlbnRIAEIGCgRraW5kInkKDENvbW1hbmRFdmVudBISCgpjb21tYW5kX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSKQoFc3RhdGUYAyABKA4yGi50aHJvd2Jhci5jb250cm9sLnYxLlN0YXRlEg4KBmRldGFpbBgEIAEoCRIMCgRsYXRlGAUgASgIIk4KC0RldmljZUV2ZW50EjEKBmNoYW5nZRgBIAEoDjIhLnRocm93YmFyLmNvbnRyb2wudjEuRGV2aWNlQ2hhbmdlEgwKBG5hbWUYAiABKAkiKgoUQ2FuY2VsQ29tbWFuZFJlcXVlc3QSEgoKY29tbWFuZF9pZBgBIAEoCSJGChVDYW5jZWxDb21tYW5kUmVzcG9uc2USLQoHY29tbWFuZBgBIAEoCzIcLnRocm93YmFyLmNvbnRyb2wudjEuQ29tbWFuZCIlChNHZXRDYXRhbG9ndWVSZXF1ZXN0Eg4KBmRpZ2VzdBgBIAEoCSJTChRHZXRDYXRhbG9ndWVSZXNwb25zZRITCgtkZXNjcmlwdG9ycxgBIAEoDBIOCgZkaWdlc3QYAiABKAkSFgoOc2VydmVyX3ZlcnNpb24YAyABKAkq3QEKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEgoOU1RBVEVfQUNDRVBURUQQARIbChdTVEFURV9BV0FJVElOR19BUFBST1ZBTBACEg4KClNUQVRFX1NFTlQQAxIWChJTVEFURV9BQ0tOT1dMRURHRUQQBBITCg9TVEFURV9TVUNDRUVERUQQBRIQCgxTVEFURV9GQUlMRUQQBhIRCg1TVEFURV9FWFBJUkVEEAcSEwoPU1RBVEVfQ0FOQ0VMTEVEEAgSFQoRU1RBVEVfSU5URVJSVVBURUQQCSqyAQoMRGV2aWNlQ2hhbmdlEh0KGURFVklDRV9DSEFOR0VfVU5TUEVDSUZJRUQQABIYChRERVZJQ0VfQ0hBTkdFX1BBSVJFRBABEhgKFERFVklDRV9DSEFOR0VfT05MSU5FEAISGQoVREVWSUNFX0NIQU5HRV9PRkZMSU5FEAMSGQoVREVWSUNFX0NIQU5HRV9SRU5BTUVEEAQSGQoVREVWSUNFX0NIQU5HRV9SRVZPS0VEEAUy0QYKDkNvbW1hbmRTZXJ2aWNlEl8KCERpc3BhdGNoEiQudGhyb3diYXIuY29udHJvbC52MS5EaXNwYXRjaFJlcXVlc3QaJS50aHJvd2Jhci5jb250cm9sLnYxLkRpc3BhdGNoUmVzcG9uc2UiBsrzGAIIAxJZCgZTdWJtaXQSIi50aHJvd2Jhci5jb250cm9sLnYxLlN1Ym1pdFJlcXVlc3QaIy50aHJvd2Jhci5jb250cm9sLnYxLlN1Ym1pdFJlc3BvbnNlIgbK8xgCCAMSdQoORGlzcGF0Y2hTdHJlYW0SKi50aHJvd2Jhci5jb250cm9sLnYxLkRpc3BhdGNoU3RyZWFtUmVxdWVzdBorLnRocm93YmFyLmNvbnRyb2wudjEuRGlzcGF0Y2hTdHJlYW1SZXNwb25zZSIGyvMYAggDKAEwARJTCgRVbmRvEiAudGhyb3diYXIuY29udHJvbC52MS5VbmRvUmVxdWVzdBohLnRocm93YmFyLmNvbnRyb2wudjEuVW5kb1Jlc3BvbnNlIgbK8xgCCAMSaAoKR2V0Q29tbWFuZBImLnRocm93YmFyLmNvbnRyb2wudjEuR2V0Q29tbWFuZFJlcXVlc3QaJy50aHJvd2Jhci5jb250cm9sLnYxLkdldENvbW1hbmRSZXNwb25zZSIJkAIByvMYAggCEm4KDExpc3RDb21tYW5kcxIoLnRocm93YmFyLmNvbnRyb2wudjEuTGlzdENvbW1hbmRzUmVxdWVzdBopLnRocm93YmFyLmNvbnRyb2wudjEuTGlzdENvbW1hbmRzUmVzcG9uc2UiCZACAcrzGAIIAhJtCgtXYXRjaEV2ZW50cxInLnRocm93YmFyLmNvbnRyb2wudjEuV2F0Y2hFdmVudHNSZXF1ZXN0GigudGhyb3diYXIuY29udHJvbC52MS5XYXRjaEV2ZW50c1Jlc3BvbnNlIgmQAgHK8xgCCAIwARJuCg1DYW5jZWxDb21tYW5kEikudGhyb3diYXIuY29udHJvbC52MS5DYW5jZWxDb21tYW5kUmVxdWVzdBoqLnRocm93YmFyLmNvbnRyb2wudjEuQ2FuY2VsQ29tbWFuZFJlc3BvbnNlIgbK8xgCCAMyggEKEENhdGFsb2d1ZVNlcnZpY2USbgoMR2V0Q2F0YWxvZ3VlEigudGhyb3diYXIuY29udHJvbC52MS5HZXRDYXRhbG9ndWVSZXF1ZXN0GikudGhyb3diYXIuY29udHJvbC52MS5HZXRDYXRhbG9ndWVSZXNwb25zZSIJkAIByvMYAggCQjxaOnRocm93YmFyLmRldi90aHJvd2Jhci9nZW4vZ28vdGhyb3diYXIvY29udHJvbC92MTtjb250cm9sdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_throwbar_command_v1_command, file_throwbar_command_v1_state, file_throwbar_option_v1_option]);
+  fileDesc("CiJ0aHJvd2Jhci9jb250cm9sL3YxL2NvbW1hbmRzLnByb3RvEhN0aHJvd2Jhci5jb250cm9sLnYxIsoBCg9EaXNwYXRjaFJlcXVlc3QSGAoKZGV2aWNlX2lkcxgBIAMoCUIE0PMYBRIrCgZhY3Rpb24YAiABKAsyGy50aHJvd2Jhci5jb21tYW5kLnYxLkFjdGlvbhImCgN0dGwYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHZHJ5X3J1bhgEIAEoCBIRCglwbGFuX2hhc2gYBSABKAkSEAoIZGV0YWNoZWQYBiABKAgSEgoKcmVxdWVzdF9pZBgHIAEoCSJbChBEaXNwYXRjaFJlc3BvbnNlEjQKCG91dGNvbWVzGAEgAygLMiIudGhyb3diYXIuY29udHJvbC52MS5EZXZpY2VPdXRjb21lEhEKCXBsYW5faGFzaBgCIAEoCSKYAgoNRGV2aWNlT3V0Y29tZRIXCglkZXZpY2VfaWQYASABKAlCBNDzGAUSEwoLZGV2aWNlX25hbWUYAiABKAkSEgoKY29tbWFuZF9pZBgDIAEoCRItCgZyZXN1bHQYBCABKAsyGy50aHJvd2Jhci5jb21tYW5kLnYxLlJlc3VsdEgAEjIKBWVycm9yGAUgASgLMiEudGhyb3diYXIuY29tbWFuZC52MS5Db21tYW5kRXJyb3JIABIpCgRwbGFuGAYgASgLMhkudGhyb3diYXIuY29udHJvbC52MS5QbGFuSAASFwoJc2F2ZWRfaWRzGAcgAygJQgTQ8xgEEhMKC2FwcHJvdmFsX2lkGAggASgJQgkKB291dGNvbWUiaAoEUGxhbhIrCgZhY3Rpb24YASABKAsyGy50aHJvd2Jhci5jb21tYW5kLnYxLkFjdGlvbhIzCgd0YXJnZXRzGAIgAygLMiIudGhyb3diYXIuY29udHJvbC52MS5QbGFubmVkVGFyZ2V0InoKDVBsYW5uZWRUYXJnZXQSCgoCaWQYASABKAkSLwoGc3RhdHVzGAIgASgOMh8udGhyb3diYXIuY29tbWFuZC52MS5JdGVtU3RhdHVzEg0KBXRpdGxlGAMgASgJEgsKA3VybBgEIAEoCRIQCgh1bmRvYWJsZRgFIAEoCCJPChVEaXNwYXRjaFN0cmVhbVJlcXVlc3QSNgoFaXRlbXMYASADKAsyJy50aHJvd2Jhci5jb250cm9sLnYxLkRpc3BhdGNoU3RyZWFtSXRlbSKdAQoSRGlzcGF0Y2hTdHJlYW1JdGVtEg4KBm51bWJlchgBIAEoBBI4CghkaXNwYXRjaBgCIAEoCzIkLnRocm93YmFyLmNvbnRyb2wudjEuRGlzcGF0Y2hSZXF1ZXN0SAASNQoGY2FuY2VsGAMgASgLMiMudGhyb3diYXIuY29udHJvbC52MS5EaXNwYXRjaENhbmNlbEgAQgYKBGtpbmQiEAoORGlzcGF0Y2hDYW5jZWwiVAoWRGlzcGF0Y2hTdHJlYW1SZXNwb25zZRI6CgdhbnN3ZXJzGAEgAygLMikudGhyb3diYXIuY29udHJvbC52MS5EaXNwYXRjaFN0cmVhbUFuc3dlciKdAQoURGlzcGF0Y2hTdHJlYW1BbnN3ZXISDgoGbnVtYmVyGAEgASgEEjkKCHJlc3BvbnNlGAIgASgLMiUudGhyb3diYXIuY29udHJvbC52MS5EaXNwYXRjaFJlc3BvbnNlSAASMgoFZXJyb3IYAyABKAsyIS50aHJvd2Jhci5jb21tYW5kLnYxLkNvbW1hbmRFcnJvckgAQgYKBGtpbmQicgoLVW5kb1JlcXVlc3QSFwoKY29tbWFuZF9pZBgBIAEoCUgAiAEBEhwKCWRldmljZV9pZBgCIAEoCUIE0PMYBUgBiAEBEg8KB2RyeV9ydW4YAyABKAhCDQoLX2NvbW1hbmRfaWRCDAoKX2RldmljZV9pZCJgCgxVbmRvUmVzcG9uc2USGgoSdW5kb25lX2NvbW1hbmRfaWRzGAEgAygJEjQKCG91dGNvbWVzGAIgAygLMiIudGhyb3diYXIuY29udHJvbC52MS5EZXZpY2VPdXRjb21lIqUBCg1TdWJtaXRSZXF1ZXN0EhgKCmRldmljZV9pZHMYASADKAlCBNDzGAUSKwoGYWN0aW9uGAIgASgLMhsudGhyb3diYXIuY29tbWFuZC52MS5BY3Rpb24SJgoDdHRsGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhEKCXBsYW5faGFzaBgEIAEoCRISCgpyZXF1ZXN0X2lkGAUgASgJIkYKDlN1Ym1pdFJlc3BvbnNlEjQKCG91dGNvbWVzGAEgAygLMiIudGhyb3diYXIuY29udHJvbC52MS5EZXZpY2VPdXRjb21lIucDCgdDb21tYW5kEhIKCmNvbW1hbmRfaWQYASABKAkSEAoIZ3JvdXBfaWQYAiABKAkSFwoJZGV2aWNlX2lkGAMgASgJQgTQ8xgFEhMKC2RldmljZV9uYW1lGAQgASgJEgwKBG5hbWUYBSABKAkSKwoGYWN0aW9uGAYgASgLMhsudGhyb3diYXIuY29tbWFuZC52MS5BY3Rpb24SKQoFc3RhdGUYByABKA4yGi50aHJvd2Jhci5jb250cm9sLnYxLlN0YXRlEi4KCmNyZWF0ZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGRlYWRsaW5lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRlZF9hdBgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoGcmVzdWx0GAsgASgLMhsudGhyb3diYXIuY29tbWFuZC52MS5SZXN1bHQSMAoFZXJyb3IYDCABKAsyIS50aHJvd2Jhci5jb21tYW5kLnYxLkNvbW1hbmRFcnJvchIRCglwcmluY2lwYWwYDSABKAkSDwoHc3VtbWFyeRgOIAEoCRITCgthcHByb3ZhbF9pZBgPIAEoCSInChFHZXRDb21tYW5kUmVxdWVzdBISCgpjb21tYW5kX2lkGAEgASgJIkMKEkdldENvbW1hbmRSZXNwb25zZRItCgdjb21tYW5kGAEgASgLMhwudGhyb3diYXIuY29udHJvbC52MS5Db21tYW5kIrsBChNMaXN0Q29tbWFuZHNSZXF1ZXN0EhwKCWRldmljZV9pZBgBIAEoCUIE0PMYBUgAiAEBEhkKDHBlbmRpbmdfb25seRgCIAEoCEgBiAEBEhYKCXBhZ2Vfc2l6ZRgDIAEoDUgCiAEBEhcKCnBhZ2VfdG9rZW4YBCABKAlIA4gBAUIMCgpfZGV2aWNlX2lkQg8KDV9wZW5kaW5nX29ubHlCDAoKX3BhZ2Vfc2l6ZUINCgtfcGFnZV90b2tlbiJfChRMaXN0Q29tbWFuZHNSZXNwb25zZRIuCghjb21tYW5kcxgBIAMoCzIcLnRocm93YmFyLmNvbnRyb2wudjEuQ29tbWFuZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiYAoSV2F0Y2hFdmVudHNSZXF1ZXN0EhMKBmN1cnNvchgBIAEoBEgAiAEBEhwKCWRldmljZV9pZBgCIAEoCUIE0PMYBUgBiAEBQgkKB19jdXJzb3JCDAoKX2RldmljZV9pZCJPChNXYXRjaEV2ZW50c1Jlc3BvbnNlEikKBWV2ZW50GAEgASgLMhoudGhyb3diYXIuY29udHJvbC52MS5FdmVudBINCgVyZXNldBgCIAEoCCKEAgoFRXZlbnQSDgoGY3Vyc29yGAEgASgEEigKBHRpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKCWRldmljZV9pZBgDIAEoCUIE0PMYBRI0Cgdjb21tYW5kGAQgASgLMiEudGhyb3diYXIuY29udHJvbC52MS5Db21tYW5kRXZlbnRIABIyCgZkZXZpY2UYBSABKAsyIC50aHJvd2Jhci5jb250cm9sLnYxLkRldmljZUV2ZW50SAASNgoIYXBwcm92YWwYBiABKAsyIi50aHJvd2Jhci5jb250cm9sLnYxLkFwcHJvdmFsRXZlbnRIAEIGCgRraW5kIlYKDUFwcHJvdmFsRXZlbnQSEwoLYXBwcm92YWxfaWQYASABKAkSEAoIZ3JvdXBfaWQYAiABKAkSDQoFc3RhdGUYAyABKAkSDwoHd2FybmluZxgEIAEoCCJ5CgxDb21tYW5kRXZlbnQSEgoKY29tbWFuZF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEikKBXN0YXRlGAMgASgOMhoudGhyb3diYXIuY29udHJvbC52MS5TdGF0ZRIOCgZkZXRhaWwYBCABKAkSDAoEbGF0ZRgFIAEoCCJOCgtEZXZpY2VFdmVudBIxCgZjaGFuZ2UYASABKA4yIS50aHJvd2Jhci5jb250cm9sLnYxLkRldmljZUNoYW5nZRIMCgRuYW1lGAIgASgJIioKFENhbmNlbENvbW1hbmRSZXF1ZXN0EhIKCmNvbW1hbmRfaWQYASABKAkiRgoVQ2FuY2VsQ29tbWFuZFJlc3BvbnNlEi0KB2NvbW1hbmQYASABKAsyHC50aHJvd2Jhci5jb250cm9sLnYxLkNvbW1hbmQiJQoTR2V0Q2F0YWxvZ3VlUmVxdWVzdBIOCgZkaWdlc3QYASABKAkiUwoUR2V0Q2F0YWxvZ3VlUmVzcG9uc2USEwoLZGVzY3JpcHRvcnMYASABKAwSDgoGZGlnZXN0GAIgASgJEhYKDnNlcnZlcl92ZXJzaW9uGAMgASgJKt0BCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhIKDlNUQVRFX0FDQ0VQVEVEEAESGwoXU1RBVEVfQVdBSVRJTkdfQVBQUk9WQUwQAhIOCgpTVEFURV9TRU5UEAMSFgoSU1RBVEVfQUNLTk9XTEVER0VEEAQSEwoPU1RBVEVfU1VDQ0VFREVEEAUSEAoMU1RBVEVfRkFJTEVEEAYSEQoNU1RBVEVfRVhQSVJFRBAHEhMKD1NUQVRFX0NBTkNFTExFRBAIEhUKEVNUQVRFX0lOVEVSUlVQVEVEEAkqzQEKDERldmljZUNoYW5nZRIdChlERVZJQ0VfQ0hBTkdFX1VOU1BFQ0lGSUVEEAASGAoUREVWSUNFX0NIQU5HRV9QQUlSRUQQARIYChRERVZJQ0VfQ0hBTkdFX09OTElORRACEhkKFURFVklDRV9DSEFOR0VfT0ZGTElORRADEhkKFURFVklDRV9DSEFOR0VfUkVOQU1FRBAEEhkKFURFVklDRV9DSEFOR0VfUkVWT0tFRBAFEhkKFURFVklDRV9DSEFOR0VfUk9UQVRFRBAGMtEGCg5Db21tYW5kU2VydmljZRJfCghEaXNwYXRjaBIkLnRocm93YmFyLmNvbnRyb2wudjEuRGlzcGF0Y2hSZXF1ZXN0GiUudGhyb3diYXIuY29udHJvbC52MS5EaXNwYXRjaFJlc3BvbnNlIgbK8xgCCAMSWQoGU3VibWl0EiIudGhyb3diYXIuY29udHJvbC52MS5TdWJtaXRSZXF1ZXN0GiMudGhyb3diYXIuY29udHJvbC52MS5TdWJtaXRSZXNwb25zZSIGyvMYAggDEnUKDkRpc3BhdGNoU3RyZWFtEioudGhyb3diYXIuY29udHJvbC52MS5EaXNwYXRjaFN0cmVhbVJlcXVlc3QaKy50aHJvd2Jhci5jb250cm9sLnYxLkRpc3BhdGNoU3RyZWFtUmVzcG9uc2UiBsrzGAIIAygBMAESUwoEVW5kbxIgLnRocm93YmFyLmNvbnRyb2wudjEuVW5kb1JlcXVlc3QaIS50aHJvd2Jhci5jb250cm9sLnYxLlVuZG9SZXNwb25zZSIGyvMYAggDEmgKCkdldENvbW1hbmQSJi50aHJvd2Jhci5jb250cm9sLnYxLkdldENvbW1hbmRSZXF1ZXN0GicudGhyb3diYXIuY29udHJvbC52MS5HZXRDb21tYW5kUmVzcG9uc2UiCZACAcrzGAIIAhJuCgxMaXN0Q29tbWFuZHMSKC50aHJvd2Jhci5jb250cm9sLnYxLkxpc3RDb21tYW5kc1JlcXVlc3QaKS50aHJvd2Jhci5jb250cm9sLnYxLkxpc3RDb21tYW5kc1Jlc3BvbnNlIgmQAgHK8xgCCAISbQoLV2F0Y2hFdmVudHMSJy50aHJvd2Jhci5jb250cm9sLnYxLldhdGNoRXZlbnRzUmVxdWVzdBooLnRocm93YmFyLmNvbnRyb2wudjEuV2F0Y2hFdmVudHNSZXNwb25zZSIJkAIByvMYAggCMAESbgoNQ2FuY2VsQ29tbWFuZBIpLnRocm93YmFyLmNvbnRyb2wudjEuQ2FuY2VsQ29tbWFuZFJlcXVlc3QaKi50aHJvd2Jhci5jb250cm9sLnYxLkNhbmNlbENvbW1hbmRSZXNwb25zZSIGyvMYAggDMoIBChBDYXRhbG9ndWVTZXJ2aWNlEm4KDEdldENhdGFsb2d1ZRIoLnRocm93YmFyLmNvbnRyb2wudjEuR2V0Q2F0YWxvZ3VlUmVxdWVzdBopLnRocm93YmFyLmNvbnRyb2wudjEuR2V0Q2F0YWxvZ3VlUmVzcG9uc2UiCZACAcrzGAIIAkI8Wjp0aHJvd2Jhci5kZXYvdGhyb3diYXIvZ2VuL2dvL3Rocm93YmFyL2NvbnRyb2wvdjE7Y29udHJvbHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_throwbar_command_v1_command, file_throwbar_command_v1_state, file_throwbar_option_v1_option]);
 
 /**
  * DispatchRequest is a command and the envelope it travels in.
@@ -68,6 +68,13 @@ export type DispatchRequest = Message<"throwbar.control.v1.DispatchRequest"> & {
    * @generated from field: bool detached = 6;
    */
   detached: boolean;
+
+  /**
+   * What the caller calls this request; shown on the approvals that it needs. Nothing is decided by it.
+   *
+   * @generated from field: string request_id = 7;
+   */
+  requestId: string;
 };
 
 /**
@@ -169,6 +176,13 @@ export type DeviceOutcome = Message<"throwbar.control.v1.DeviceOutcome"> & {
    * @generated from field: repeated string saved_ids = 7;
    */
   savedIds: string[];
+
+  /**
+   * The approval that it waits for, or was run under; empty if a person was not asked.
+   *
+   * @generated from field: string approval_id = 8;
+   */
+  approvalId: string;
 };
 
 /**
@@ -496,6 +510,13 @@ export type SubmitRequest = Message<"throwbar.control.v1.SubmitRequest"> & {
    * @generated from field: string plan_hash = 4;
    */
   planHash: string;
+
+  /**
+   * What the caller calls this request; shown on the approvals that it needs. Nothing is decided by it.
+   *
+   * @generated from field: string request_id = 5;
+   */
+  requestId: string;
 };
 
 /**
@@ -629,6 +650,13 @@ export type Command = Message<"throwbar.control.v1.Command"> & {
    * @generated from field: string summary = 14;
    */
   summary: string;
+
+  /**
+   * The approval that it waits for, or was run under; empty if a person was not asked.
+   *
+   * @generated from field: string approval_id = 15;
+   */
+  approvalId: string;
 };
 
 /**
@@ -854,6 +882,14 @@ export type Event = Message<"throwbar.control.v1.Event"> & {
      */
     value: DeviceEvent;
     case: "device";
+  } | {
+    /**
+     * An approval was asked for, is about to expire, or was resolved.
+     *
+     * @generated from field: throwbar.control.v1.ApprovalEvent approval = 6;
+     */
+    value: ApprovalEvent;
+    case: "approval";
   } | { case: undefined; value?: undefined };
 };
 
@@ -863,6 +899,48 @@ export type Event = Message<"throwbar.control.v1.Event"> & {
  */
 export const EventSchema: GenMessage<Event> = /*@__PURE__*/
   messageDesc(file_throwbar_control_v1_commands, 21);
+
+/**
+ * ApprovalEvent is a change of an approval. ApprovalService has the approval itself.
+ *
+ * @generated from message throwbar.control.v1.ApprovalEvent
+ */
+export type ApprovalEvent = Message<"throwbar.control.v1.ApprovalEvent"> & {
+  /**
+   * The approval.
+   *
+   * @generated from field: string approval_id = 1;
+   */
+  approvalId: string;
+
+  /**
+   * The dispatch that its calls are part of.
+   *
+   * @generated from field: string group_id = 2;
+   */
+  groupId: string;
+
+  /**
+   * Name of its state, for example pending.
+   *
+   * @generated from field: string state = 3;
+   */
+  state: string;
+
+  /**
+   * It is about to expire.
+   *
+   * @generated from field: bool warning = 4;
+   */
+  warning: boolean;
+};
+
+/**
+ * Describes the message throwbar.control.v1.ApprovalEvent.
+ * Use `create(ApprovalEventSchema)` to create a new message.
+ */
+export const ApprovalEventSchema: GenMessage<ApprovalEvent> = /*@__PURE__*/
+  messageDesc(file_throwbar_control_v1_commands, 22);
 
 /**
  * CommandEvent is one step in a command's life.
@@ -911,7 +989,7 @@ export type CommandEvent = Message<"throwbar.control.v1.CommandEvent"> & {
  * Use `create(CommandEventSchema)` to create a new message.
  */
 export const CommandEventSchema: GenMessage<CommandEvent> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 22);
+  messageDesc(file_throwbar_control_v1_commands, 23);
 
 /**
  * DeviceEvent is a change of a device.
@@ -939,7 +1017,7 @@ export type DeviceEvent = Message<"throwbar.control.v1.DeviceEvent"> & {
  * Use `create(DeviceEventSchema)` to create a new message.
  */
 export const DeviceEventSchema: GenMessage<DeviceEvent> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 23);
+  messageDesc(file_throwbar_control_v1_commands, 24);
 
 /**
  * CancelCommandRequest asks to cancel a command.
@@ -960,7 +1038,7 @@ export type CancelCommandRequest = Message<"throwbar.control.v1.CancelCommandReq
  * Use `create(CancelCommandRequestSchema)` to create a new message.
  */
 export const CancelCommandRequestSchema: GenMessage<CancelCommandRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 24);
+  messageDesc(file_throwbar_control_v1_commands, 25);
 
 /**
  * CancelCommandResponse has the command as it is now.
@@ -981,7 +1059,7 @@ export type CancelCommandResponse = Message<"throwbar.control.v1.CancelCommandRe
  * Use `create(CancelCommandResponseSchema)` to create a new message.
  */
 export const CancelCommandResponseSchema: GenMessage<CancelCommandResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 25);
+  messageDesc(file_throwbar_control_v1_commands, 26);
 
 /**
  * GetCatalogueRequest asks for the catalogue.
@@ -1002,7 +1080,7 @@ export type GetCatalogueRequest = Message<"throwbar.control.v1.GetCatalogueReque
  * Use `create(GetCatalogueRequestSchema)` to create a new message.
  */
 export const GetCatalogueRequestSchema: GenMessage<GetCatalogueRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 26);
+  messageDesc(file_throwbar_control_v1_commands, 27);
 
 /**
  * GetCatalogueResponse has the catalogue.
@@ -1037,7 +1115,7 @@ export type GetCatalogueResponse = Message<"throwbar.control.v1.GetCatalogueResp
  * Use `create(GetCatalogueResponseSchema)` to create a new message.
  */
 export const GetCatalogueResponseSchema: GenMessage<GetCatalogueResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_commands, 27);
+  messageDesc(file_throwbar_control_v1_commands, 28);
 
 /**
  * State is where a command is in its life.
@@ -1169,6 +1247,13 @@ export enum DeviceChange {
    * @generated from enum value: DEVICE_CHANGE_REVOKED = 5;
    */
   REVOKED = 5,
+
+  /**
+   * It has another token.
+   *
+   * @generated from enum value: DEVICE_CHANGE_ROTATED = 6;
+   */
+  ROTATED = 6,
 }
 
 /**

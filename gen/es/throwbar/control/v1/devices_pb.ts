@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file throwbar/control/v1/devices.proto.
  */
 export const file_throwbar_control_v1_devices: GenFile = /*@__PURE__*/
-  fileDesc("CiF0aHJvd2Jhci9jb250cm9sL3YxL2RldmljZXMucHJvdG8SE3Rocm93YmFyLmNvbnRyb2wudjEiRAoJRnJlc2huZXNzEgwKBGxpdmUYASABKAgSKQoFYXNfb2YYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIuwCCgZEZXZpY2USFwoJZGV2aWNlX2lkGAEgASgJQgTQ8xgFEgwKBG5hbWUYAiABKAkSJgoEa2luZBgDIAEoDjIYLnRocm93YmFyLmRldmljZS52MS5LaW5kEg0KBWFnZW50GAQgASgJEhAKCHBsYXRmb3JtGAUgASgJEg4KBm9ubGluZRgGIAEoCBItCglsYXN0X3NlZW4YByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCXBhaXJlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJdGFiX2NvdW50GAkgASgNEjEKCWZyZXNobmVzcxgKIAEoCzIeLnRocm93YmFyLmNvbnRyb2wudjEuRnJlc2huZXNzEg8KB2FjdGlvbnMYCyADKAkSLQoKY2xvY2tfc2tldxgMIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKMAQoSTGlzdERldmljZXNSZXF1ZXN0EhgKC29ubGluZV9vbmx5GAEgASgISACIAQESFgoJcGFnZV9zaXplGAIgASgNSAGIAQESFwoKcGFnZV90b2tlbhgDIAEoCUgCiAEBQg4KDF9vbmxpbmVfb25seUIMCgpfcGFnZV9zaXplQg0KC19wYWdlX3Rva2VuIlwKE0xpc3REZXZpY2VzUmVzcG9uc2USLAoHZGV2aWNlcxgBIAMoCzIbLnRocm93YmFyLmNvbnRyb2wudjEuRGV2aWNlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSI8ChNSZW5hbWVEZXZpY2VSZXF1ZXN0EhcKCWRldmljZV9pZBgBIAEoCUIE0PMYBRIMCgRuYW1lGAIgASgJIkMKFFJlbmFtZURldmljZVJlc3BvbnNlEisKBmRldmljZRgBIAEoCzIbLnRocm93YmFyLmNvbnRyb2wudjEuRGV2aWNlIi4KE1Jldm9rZURldmljZVJlcXVlc3QSFwoJZGV2aWNlX2lkGAEgASgJQgTQ8xgFIhYKFFJldm9rZURldmljZVJlc3BvbnNlIhoKGENyZWF0ZVBhaXJpbmdDb2RlUmVxdWVzdCJzChlDcmVhdGVQYWlyaW5nQ29kZVJlc3BvbnNlEhIKBGNvZGUYASABKAlCBMjzGAESLgoKZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKY2hlY2tfd29yZBgDIAEoCSKaAQoFVG9rZW4SEAoIdG9rZW5faWQYASABKAkSDAoEbmFtZRgCIAEoCRIoCgVzY29wZRgDIAEoDjIZLnRocm93YmFyLm9wdGlvbi52MS5TY29wZRIuCgpjcmVhdGVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCglkZXZpY2VfaWQYBSABKAlCBNDzGAUiTAoSQ3JlYXRlVG9rZW5SZXF1ZXN0EgwKBG5hbWUYASABKAkSKAoFc2NvcGUYAiABKA4yGS50aHJvd2Jhci5vcHRpb24udjEuU2NvcGUiVgoTQ3JlYXRlVG9rZW5SZXNwb25zZRIpCgV0b2tlbhgBIAEoCzIaLnRocm93YmFyLmNvbnRyb2wudjEuVG9rZW4SFAoGc2VjcmV0GAIgASgJQgTI8xgBImEKEUxpc3RUb2tlbnNSZXF1ZXN0EhYKCXBhZ2Vfc2l6ZRgBIAEoDUgAiAEBEhcKCnBhZ2VfdG9rZW4YAiABKAlIAYgBAUIMCgpfcGFnZV9zaXplQg0KC19wYWdlX3Rva2VuIlkKEkxpc3RUb2tlbnNSZXNwb25zZRIqCgZ0b2tlbnMYASADKAsyGi50aHJvd2Jhci5jb250cm9sLnYxLlRva2VuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSImChJSZXZva2VUb2tlblJlcXVlc3QSEAoIdG9rZW5faWQYASABKAkiFQoTUmV2b2tlVG9rZW5SZXNwb25zZTLXAwoORGV2aWNlc1NlcnZpY2USbwoLTGlzdERldmljZXMSJy50aHJvd2Jhci5jb250cm9sLnYxLkxpc3REZXZpY2VzUmVxdWVzdBooLnRocm93YmFyLmNvbnRyb2wudjEuTGlzdERldmljZXNSZXNwb25zZSINkAIByvMYAggC0vMYABJrCgxSZW5hbWVEZXZpY2USKC50aHJvd2Jhci5jb250cm9sLnYxLlJlbmFtZURldmljZVJlcXVlc3QaKS50aHJvd2Jhci5jb250cm9sLnYxLlJlbmFtZURldmljZVJlc3BvbnNlIgbK8xgCCAQSawoMUmV2b2tlRGV2aWNlEigudGhyb3diYXIuY29udHJvbC52MS5SZXZva2VEZXZpY2VSZXF1ZXN0GikudGhyb3diYXIuY29udHJvbC52MS5SZXZva2VEZXZpY2VSZXNwb25zZSIGyvMYAggEEnoKEUNyZWF0ZVBhaXJpbmdDb2RlEi0udGhyb3diYXIuY29udHJvbC52MS5DcmVhdGVQYWlyaW5nQ29kZVJlcXVlc3QaLi50aHJvd2Jhci5jb250cm9sLnYxLkNyZWF0ZVBhaXJpbmdDb2RlUmVzcG9uc2UiBsrzGAIIBDLMAgoMVG9rZW5TZXJ2aWNlEmgKC0NyZWF0ZVRva2VuEicudGhyb3diYXIuY29udHJvbC52MS5DcmVhdGVUb2tlblJlcXVlc3QaKC50aHJvd2Jhci5jb250cm9sLnYxLkNyZWF0ZVRva2VuUmVzcG9uc2UiBsrzGAIIBBJoCgpMaXN0VG9rZW5zEiYudGhyb3diYXIuY29udHJvbC52MS5MaXN0VG9rZW5zUmVxdWVzdBonLnRocm93YmFyLmNvbnRyb2wudjEuTGlzdFRva2Vuc1Jlc3BvbnNlIgmQAgHK8xgCCAQSaAoLUmV2b2tlVG9rZW4SJy50aHJvd2Jhci5jb250cm9sLnYxLlJldm9rZVRva2VuUmVxdWVzdBooLnRocm93YmFyLmNvbnRyb2wudjEuUmV2b2tlVG9rZW5SZXNwb25zZSIGyvMYAggEQjxaOnRocm93YmFyLmRldi90aHJvd2Jhci9nZW4vZ28vdGhyb3diYXIvY29udHJvbC92MTtjb250cm9sdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_throwbar_device_v1_device, file_throwbar_option_v1_option]);
+  fileDesc("CiF0aHJvd2Jhci9jb250cm9sL3YxL2RldmljZXMucHJvdG8SE3Rocm93YmFyLmNvbnRyb2wudjEiRAoJRnJlc2huZXNzEgwKBGxpdmUYASABKAgSKQoFYXNfb2YYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIuwCCgZEZXZpY2USFwoJZGV2aWNlX2lkGAEgASgJQgTQ8xgFEgwKBG5hbWUYAiABKAkSJgoEa2luZBgDIAEoDjIYLnRocm93YmFyLmRldmljZS52MS5LaW5kEg0KBWFnZW50GAQgASgJEhAKCHBsYXRmb3JtGAUgASgJEg4KBm9ubGluZRgGIAEoCBItCglsYXN0X3NlZW4YByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCXBhaXJlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJdGFiX2NvdW50GAkgASgNEjEKCWZyZXNobmVzcxgKIAEoCzIeLnRocm93YmFyLmNvbnRyb2wudjEuRnJlc2huZXNzEg8KB2FjdGlvbnMYCyADKAkSLQoKY2xvY2tfc2tldxgMIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKMAQoSTGlzdERldmljZXNSZXF1ZXN0EhgKC29ubGluZV9vbmx5GAEgASgISACIAQESFgoJcGFnZV9zaXplGAIgASgNSAGIAQESFwoKcGFnZV90b2tlbhgDIAEoCUgCiAEBQg4KDF9vbmxpbmVfb25seUIMCgpfcGFnZV9zaXplQg0KC19wYWdlX3Rva2VuIlwKE0xpc3REZXZpY2VzUmVzcG9uc2USLAoHZGV2aWNlcxgBIAMoCzIbLnRocm93YmFyLmNvbnRyb2wudjEuRGV2aWNlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSI8ChNSZW5hbWVEZXZpY2VSZXF1ZXN0EhcKCWRldmljZV9pZBgBIAEoCUIE0PMYBRIMCgRuYW1lGAIgASgJIkMKFFJlbmFtZURldmljZVJlc3BvbnNlEisKBmRldmljZRgBIAEoCzIbLnRocm93YmFyLmNvbnRyb2wudjEuRGV2aWNlIi4KE1Jldm9rZURldmljZVJlcXVlc3QSFwoJZGV2aWNlX2lkGAEgASgJQgTQ8xgFIhYKFFJldm9rZURldmljZVJlc3BvbnNlIi4KE1JvdGF0ZURldmljZVJlcXVlc3QSFwoJZGV2aWNlX2lkGAEgASgJQgTQ8xgFIhYKFFJvdGF0ZURldmljZVJlc3BvbnNlIhoKGENyZWF0ZVBhaXJpbmdDb2RlUmVxdWVzdCJzChlDcmVhdGVQYWlyaW5nQ29kZVJlc3BvbnNlEhIKBGNvZGUYASABKAlCBMjzGAESLgoKZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKY2hlY2tfd29yZBgDIAEoCSLKAQoFVG9rZW4SEAoIdG9rZW5faWQYASABKAkSDAoEbmFtZRgCIAEoCRIoCgVzY29wZRgDIAEoDjIZLnRocm93YmFyLm9wdGlvbi52MS5TY29wZRIuCgpjcmVhdGVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCglkZXZpY2VfaWQYBSABKAlCBNDzGAUSLgoKZXhwaXJlc19hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAidAoSQ3JlYXRlVG9rZW5SZXF1ZXN0EgwKBG5hbWUYASABKAkSKAoFc2NvcGUYAiABKA4yGS50aHJvd2Jhci5vcHRpb24udjEuU2NvcGUSJgoDdHRsGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIlYKE0NyZWF0ZVRva2VuUmVzcG9uc2USKQoFdG9rZW4YASABKAsyGi50aHJvd2Jhci5jb250cm9sLnYxLlRva2VuEhQKBnNlY3JldBgCIAEoCUIEyPMYASJhChFMaXN0VG9rZW5zUmVxdWVzdBIWCglwYWdlX3NpemUYASABKA1IAIgBARIXCgpwYWdlX3Rva2VuGAIgASgJSAGIAQFCDAoKX3BhZ2Vfc2l6ZUINCgtfcGFnZV90b2tlbiJZChJMaXN0VG9rZW5zUmVzcG9uc2USKgoGdG9rZW5zGAEgAygLMhoudGhyb3diYXIuY29udHJvbC52MS5Ub2tlbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiJgoSUmV2b2tlVG9rZW5SZXF1ZXN0EhAKCHRva2VuX2lkGAEgASgJIhUKE1Jldm9rZVRva2VuUmVzcG9uc2UiSQoJV29ya3NwYWNlEgwKBG5hbWUYASABKAkSLgoKY3JlYXRlZF9hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiJgoWQ3JlYXRlV29ya3NwYWNlUmVxdWVzdBIMCgRuYW1lGAEgASgJIo0BChdDcmVhdGVXb3Jrc3BhY2VSZXNwb25zZRIxCgl3b3Jrc3BhY2UYASABKAsyHi50aHJvd2Jhci5jb250cm9sLnYxLldvcmtzcGFjZRIpCgV0b2tlbhgCIAEoCzIaLnRocm93YmFyLmNvbnRyb2wudjEuVG9rZW4SFAoGc2VjcmV0GAMgASgJQgTI8xgBIhcKFUxpc3RXb3Jrc3BhY2VzUmVxdWVzdCJMChZMaXN0V29ya3NwYWNlc1Jlc3BvbnNlEjIKCndvcmtzcGFjZXMYASADKAsyHi50aHJvd2Jhci5jb250cm9sLnYxLldvcmtzcGFjZTLEBAoORGV2aWNlc1NlcnZpY2USbwoLTGlzdERldmljZXMSJy50aHJvd2Jhci5jb250cm9sLnYxLkxpc3REZXZpY2VzUmVxdWVzdBooLnRocm93YmFyLmNvbnRyb2wudjEuTGlzdERldmljZXNSZXNwb25zZSINkAIByvMYAggC0vMYABJrCgxSZW5hbWVEZXZpY2USKC50aHJvd2Jhci5jb250cm9sLnYxLlJlbmFtZURldmljZVJlcXVlc3QaKS50aHJvd2Jhci5jb250cm9sLnYxLlJlbmFtZURldmljZVJlc3BvbnNlIgbK8xgCCAQSawoMUmV2b2tlRGV2aWNlEigudGhyb3diYXIuY29udHJvbC52MS5SZXZva2VEZXZpY2VSZXF1ZXN0GikudGhyb3diYXIuY29udHJvbC52MS5SZXZva2VEZXZpY2VSZXNwb25zZSIGyvMYAggEEmsKDFJvdGF0ZURldmljZRIoLnRocm93YmFyLmNvbnRyb2wudjEuUm90YXRlRGV2aWNlUmVxdWVzdBopLnRocm93YmFyLmNvbnRyb2wudjEuUm90YXRlRGV2aWNlUmVzcG9uc2UiBsrzGAIIBBJ6ChFDcmVhdGVQYWlyaW5nQ29kZRItLnRocm93YmFyLmNvbnRyb2wudjEuQ3JlYXRlUGFpcmluZ0NvZGVSZXF1ZXN0Gi4udGhyb3diYXIuY29udHJvbC52MS5DcmVhdGVQYWlyaW5nQ29kZVJlc3BvbnNlIgbK8xgCCAQyzAIKDFRva2VuU2VydmljZRJoCgtDcmVhdGVUb2tlbhInLnRocm93YmFyLmNvbnRyb2wudjEuQ3JlYXRlVG9rZW5SZXF1ZXN0GigudGhyb3diYXIuY29udHJvbC52MS5DcmVhdGVUb2tlblJlc3BvbnNlIgbK8xgCCAQSaAoKTGlzdFRva2VucxImLnRocm93YmFyLmNvbnRyb2wudjEuTGlzdFRva2Vuc1JlcXVlc3QaJy50aHJvd2Jhci5jb250cm9sLnYxLkxpc3RUb2tlbnNSZXNwb25zZSIJkAIByvMYAggEEmgKC1Jldm9rZVRva2VuEicudGhyb3diYXIuY29udHJvbC52MS5SZXZva2VUb2tlblJlcXVlc3QaKC50aHJvd2Jhci5jb250cm9sLnYxLlJldm9rZVRva2VuUmVzcG9uc2UiBsrzGAIIBDL+AQoQV29ya3NwYWNlU2VydmljZRJ0Cg9DcmVhdGVXb3Jrc3BhY2USKy50aHJvd2Jhci5jb250cm9sLnYxLkNyZWF0ZVdvcmtzcGFjZVJlcXVlc3QaLC50aHJvd2Jhci5jb250cm9sLnYxLkNyZWF0ZVdvcmtzcGFjZVJlc3BvbnNlIgbK8xgCCAQSdAoOTGlzdFdvcmtzcGFjZXMSKi50aHJvd2Jhci5jb250cm9sLnYxLkxpc3RXb3Jrc3BhY2VzUmVxdWVzdBorLnRocm93YmFyLmNvbnRyb2wudjEuTGlzdFdvcmtzcGFjZXNSZXNwb25zZSIJkAIByvMYAggEQjxaOnRocm93YmFyLmRldi90aHJvd2Jhci9nZW4vZ28vdGhyb3diYXIvY29udHJvbC92MTtjb250cm9sdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_throwbar_device_v1_device, file_throwbar_option_v1_option]);
 
 /**
  * Freshness says how old a device's data is.
@@ -295,6 +295,42 @@ export const RevokeDeviceResponseSchema: GenMessage<RevokeDeviceResponse> = /*@_
   messageDesc(file_throwbar_control_v1_devices, 7);
 
 /**
+ * RotateDeviceRequest asks for another token of a device.
+ *
+ * @generated from message throwbar.control.v1.RotateDeviceRequest
+ */
+export type RotateDeviceRequest = Message<"throwbar.control.v1.RotateDeviceRequest"> & {
+  /**
+   * The device.
+   *
+   * @generated from field: string device_id = 1;
+   */
+  deviceId: string;
+};
+
+/**
+ * Describes the message throwbar.control.v1.RotateDeviceRequest.
+ * Use `create(RotateDeviceRequestSchema)` to create a new message.
+ */
+export const RotateDeviceRequestSchema: GenMessage<RotateDeviceRequest> = /*@__PURE__*/
+  messageDesc(file_throwbar_control_v1_devices, 8);
+
+/**
+ * RotateDeviceResponse says that the device is asked.
+ *
+ * @generated from message throwbar.control.v1.RotateDeviceResponse
+ */
+export type RotateDeviceResponse = Message<"throwbar.control.v1.RotateDeviceResponse"> & {
+};
+
+/**
+ * Describes the message throwbar.control.v1.RotateDeviceResponse.
+ * Use `create(RotateDeviceResponseSchema)` to create a new message.
+ */
+export const RotateDeviceResponseSchema: GenMessage<RotateDeviceResponse> = /*@__PURE__*/
+  messageDesc(file_throwbar_control_v1_devices, 9);
+
+/**
  * CreatePairingCodeRequest asks for a code.
  *
  * @generated from message throwbar.control.v1.CreatePairingCodeRequest
@@ -307,7 +343,7 @@ export type CreatePairingCodeRequest = Message<"throwbar.control.v1.CreatePairin
  * Use `create(CreatePairingCodeRequestSchema)` to create a new message.
  */
 export const CreatePairingCodeRequestSchema: GenMessage<CreatePairingCodeRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_devices, 8);
+  messageDesc(file_throwbar_control_v1_devices, 10);
 
 /**
  * CreatePairingCodeResponse has the code to type on the device.
@@ -342,7 +378,7 @@ export type CreatePairingCodeResponse = Message<"throwbar.control.v1.CreatePairi
  * Use `create(CreatePairingCodeResponseSchema)` to create a new message.
  */
 export const CreatePairingCodeResponseSchema: GenMessage<CreatePairingCodeResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_devices, 9);
+  messageDesc(file_throwbar_control_v1_devices, 11);
 
 /**
  * Token is a token without its secret.
@@ -384,6 +420,13 @@ export type Token = Message<"throwbar.control.v1.Token"> & {
    * @generated from field: string device_id = 5;
    */
   deviceId: string;
+
+  /**
+   * When it stops working; never if unset.
+   *
+   * @generated from field: google.protobuf.Timestamp expires_at = 6;
+   */
+  expiresAt?: Timestamp | undefined;
 };
 
 /**
@@ -391,7 +434,7 @@ export type Token = Message<"throwbar.control.v1.Token"> & {
  * Use `create(TokenSchema)` to create a new message.
  */
 export const TokenSchema: GenMessage<Token> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_devices, 10);
+  messageDesc(file_throwbar_control_v1_devices, 12);
 
 /**
  * CreateTokenRequest asks for a token.
@@ -407,11 +450,18 @@ export type CreateTokenRequest = Message<"throwbar.control.v1.CreateTokenRequest
   name: string;
 
   /**
-   * What its bearer may do: viewer, operator or owner.
+   * What its bearer may do: viewer, operator, owner or hook.
    *
    * @generated from field: throwbar.option.v1.Scope scope = 2;
    */
   scope: Scope;
+
+  /**
+   * How long it works; until it is revoked if unset.
+   *
+   * @generated from field: google.protobuf.Duration ttl = 3;
+   */
+  ttl?: Duration | undefined;
 };
 
 /**
@@ -419,7 +469,7 @@ export type CreateTokenRequest = Message<"throwbar.control.v1.CreateTokenRequest
  * Use `create(CreateTokenRequestSchema)` to create a new message.
  */
 export const CreateTokenRequestSchema: GenMessage<CreateTokenRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_devices, 11);
+  messageDesc(file_throwbar_control_v1_devices, 13);
 
 /**
  * CreateTokenResponse has the new token.
@@ -447,7 +497,7 @@ export type CreateTokenResponse = Message<"throwbar.control.v1.CreateTokenRespon
  * Use `create(CreateTokenResponseSchema)` to create a new message.
  */
 export const CreateTokenResponseSchema: GenMessage<CreateTokenResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_devices, 12);
+  messageDesc(file_throwbar_control_v1_devices, 14);
 
 /**
  * ListTokensRequest asks for tokens.
@@ -475,7 +525,7 @@ export type ListTokensRequest = Message<"throwbar.control.v1.ListTokensRequest">
  * Use `create(ListTokensRequestSchema)` to create a new message.
  */
 export const ListTokensRequestSchema: GenMessage<ListTokensRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_devices, 13);
+  messageDesc(file_throwbar_control_v1_devices, 15);
 
 /**
  * ListTokensResponse lists tokens.
@@ -503,7 +553,7 @@ export type ListTokensResponse = Message<"throwbar.control.v1.ListTokensResponse
  * Use `create(ListTokensResponseSchema)` to create a new message.
  */
 export const ListTokensResponseSchema: GenMessage<ListTokensResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_devices, 14);
+  messageDesc(file_throwbar_control_v1_devices, 16);
 
 /**
  * RevokeTokenRequest revokes a token.
@@ -524,7 +574,7 @@ export type RevokeTokenRequest = Message<"throwbar.control.v1.RevokeTokenRequest
  * Use `create(RevokeTokenRequestSchema)` to create a new message.
  */
 export const RevokeTokenRequestSchema: GenMessage<RevokeTokenRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_devices, 15);
+  messageDesc(file_throwbar_control_v1_devices, 17);
 
 /**
  * RevokeTokenResponse says that the token is revoked.
@@ -539,7 +589,127 @@ export type RevokeTokenResponse = Message<"throwbar.control.v1.RevokeTokenRespon
  * Use `create(RevokeTokenResponseSchema)` to create a new message.
  */
 export const RevokeTokenResponseSchema: GenMessage<RevokeTokenResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_control_v1_devices, 16);
+  messageDesc(file_throwbar_control_v1_devices, 18);
+
+/**
+ * Workspace is one workspace.
+ *
+ * @generated from message throwbar.control.v1.Workspace
+ */
+export type Workspace = Message<"throwbar.control.v1.Workspace"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * When it was made.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 2;
+   */
+  createdAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message throwbar.control.v1.Workspace.
+ * Use `create(WorkspaceSchema)` to create a new message.
+ */
+export const WorkspaceSchema: GenMessage<Workspace> = /*@__PURE__*/
+  messageDesc(file_throwbar_control_v1_devices, 19);
+
+/**
+ * CreateWorkspaceRequest asks for a workspace.
+ *
+ * @generated from message throwbar.control.v1.CreateWorkspaceRequest
+ */
+export type CreateWorkspaceRequest = Message<"throwbar.control.v1.CreateWorkspaceRequest"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message throwbar.control.v1.CreateWorkspaceRequest.
+ * Use `create(CreateWorkspaceRequestSchema)` to create a new message.
+ */
+export const CreateWorkspaceRequestSchema: GenMessage<CreateWorkspaceRequest> = /*@__PURE__*/
+  messageDesc(file_throwbar_control_v1_devices, 20);
+
+/**
+ * CreateWorkspaceResponse has the new workspace.
+ *
+ * @generated from message throwbar.control.v1.CreateWorkspaceResponse
+ */
+export type CreateWorkspaceResponse = Message<"throwbar.control.v1.CreateWorkspaceResponse"> & {
+  /**
+   * The workspace.
+   *
+   * @generated from field: throwbar.control.v1.Workspace workspace = 1;
+   */
+  workspace?: Workspace | undefined;
+
+  /**
+   * The token of its owner, without the secret.
+   *
+   * @generated from field: throwbar.control.v1.Token token = 2;
+   */
+  token?: Token | undefined;
+
+  /**
+   * The secret to send as a bearer token. It is shown this once.
+   *
+   * @generated from field: string secret = 3;
+   */
+  secret: string;
+};
+
+/**
+ * Describes the message throwbar.control.v1.CreateWorkspaceResponse.
+ * Use `create(CreateWorkspaceResponseSchema)` to create a new message.
+ */
+export const CreateWorkspaceResponseSchema: GenMessage<CreateWorkspaceResponse> = /*@__PURE__*/
+  messageDesc(file_throwbar_control_v1_devices, 21);
+
+/**
+ * ListWorkspacesRequest asks for the workspaces.
+ *
+ * @generated from message throwbar.control.v1.ListWorkspacesRequest
+ */
+export type ListWorkspacesRequest = Message<"throwbar.control.v1.ListWorkspacesRequest"> & {
+};
+
+/**
+ * Describes the message throwbar.control.v1.ListWorkspacesRequest.
+ * Use `create(ListWorkspacesRequestSchema)` to create a new message.
+ */
+export const ListWorkspacesRequestSchema: GenMessage<ListWorkspacesRequest> = /*@__PURE__*/
+  messageDesc(file_throwbar_control_v1_devices, 22);
+
+/**
+ * ListWorkspacesResponse lists the workspaces by name.
+ *
+ * @generated from message throwbar.control.v1.ListWorkspacesResponse
+ */
+export type ListWorkspacesResponse = Message<"throwbar.control.v1.ListWorkspacesResponse"> & {
+  /**
+   * The workspaces.
+   *
+   * @generated from field: repeated throwbar.control.v1.Workspace workspaces = 1;
+   */
+  workspaces: Workspace[];
+};
+
+/**
+ * Describes the message throwbar.control.v1.ListWorkspacesResponse.
+ * Use `create(ListWorkspacesResponseSchema)` to create a new message.
+ */
+export const ListWorkspacesResponseSchema: GenMessage<ListWorkspacesResponse> = /*@__PURE__*/
+  messageDesc(file_throwbar_control_v1_devices, 23);
 
 /**
  * DevicesService lists and manages devices.
@@ -576,6 +746,17 @@ export const DevicesService: GenService<{
     methodKind: "unary";
     input: typeof RevokeDeviceRequestSchema;
     output: typeof RevokeDeviceResponseSchema;
+  },
+  /**
+   * Have a device take another token. It does so at once if it is connected, and when it next connects otherwise; its
+   * present token works until it has used the new one.
+   *
+   * @generated from rpc throwbar.control.v1.DevicesService.RotateDevice
+   */
+  rotateDevice: {
+    methodKind: "unary";
+    input: typeof RotateDeviceRequestSchema;
+    output: typeof RotateDeviceResponseSchema;
   },
   /**
    * Make a pairing code, good for five minutes and one device.
@@ -628,4 +809,34 @@ export const TokenService: GenService<{
   },
 }> = /*@__PURE__*/
   serviceDesc(file_throwbar_control_v1_devices, 1);
+
+/**
+ * WorkspaceService makes workspaces. Devices, commands, conversations, rules and tokens belong to one each, and are not
+ * found from another. Only owners of the server's first workspace, named default, may call it.
+ *
+ * @generated from service throwbar.control.v1.WorkspaceService
+ */
+export const WorkspaceService: GenService<{
+  /**
+   * Make a workspace, and a token for its owner.
+   *
+   * @generated from rpc throwbar.control.v1.WorkspaceService.CreateWorkspace
+   */
+  createWorkspace: {
+    methodKind: "unary";
+    input: typeof CreateWorkspaceRequestSchema;
+    output: typeof CreateWorkspaceResponseSchema;
+  },
+  /**
+   * List the workspaces.
+   *
+   * @generated from rpc throwbar.control.v1.WorkspaceService.ListWorkspaces
+   */
+  listWorkspaces: {
+    methodKind: "unary";
+    input: typeof ListWorkspacesRequestSchema;
+    output: typeof ListWorkspacesResponseSchema;
+  },
+}> = /*@__PURE__*/
+  serviceDesc(file_throwbar_control_v1_devices, 2);
 

@@ -22,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file throwbar/device/v1/device.proto.
  */
 export const file_throwbar_device_v1_device: GenFile = /*@__PURE__*/
-  fileDesc("Ch90aHJvd2Jhci9kZXZpY2UvdjEvZGV2aWNlLnByb3RvEhJ0aHJvd2Jhci5kZXZpY2UudjEieAoLUGFpclJlcXVlc3QSEgoEY29kZRgBIAEoCUIEyPMYARIMCgRuYW1lGAIgASgJEiYKBGtpbmQYAyABKA4yGC50aHJvd2Jhci5kZXZpY2UudjEuS2luZBINCgVhZ2VudBgEIAEoCRIQCghwbGF0Zm9ybRgFIAEoCSJQCgxQYWlyUmVzcG9uc2USFwoJZGV2aWNlX2lkGAEgASgJQgTQ8xgFEhMKBXRva2VuGAIgASgJQgTI8xgBEhIKCmNoZWNrX3dvcmQYAyABKAkiQQoOQ29ubmVjdFJlcXVlc3QSLwoGZnJhbWVzGAEgAygLMh8udGhyb3diYXIuZGV2aWNlLnYxLkRldmljZUZyYW1lIkIKD0Nvbm5lY3RSZXNwb25zZRIvCgZmcmFtZXMYASADKAsyHy50aHJvd2Jhci5kZXZpY2UudjEuU2VydmVyRnJhbWUiOAoMV2F0Y2hSZXF1ZXN0EigKBWhlbGxvGAEgASgLMhkudGhyb3diYXIuZGV2aWNlLnYxLkhlbGxvIkAKDVdhdGNoUmVzcG9uc2USLwoGZnJhbWVzGAEgAygLMh8udGhyb3diYXIuZGV2aWNlLnYxLlNlcnZlckZyYW1lImMKDVJlcG9ydFJlcXVlc3QSDwoHbGlua19pZBgBIAEoCRIQCghzZXF1ZW5jZRgCIAEoBBIvCgZmcmFtZXMYAyADKAsyHy50aHJvd2Jhci5kZXZpY2UudjEuRGV2aWNlRnJhbWUiIgoOUmVwb3J0UmVzcG9uc2USEAoIc2VxdWVuY2UYASABKAQi+QIKC0RldmljZUZyYW1lEioKBWhlbGxvGAEgASgLMhkudGhyb3diYXIuZGV2aWNlLnYxLkhlbGxvSAASOAoJaGVhcnRiZWF0GAIgASgLMiMudGhyb3diYXIuZGV2aWNlLnYxLkRldmljZUhlYXJ0YmVhdEgAEj4KD2Fja25vd2xlZGdlbWVudBgDIAEoCzIjLnRocm93YmFyLmRldmljZS52MS5BY2tub3dsZWRnZW1lbnRIABIuCgdvdXRjb21lGAQgASgLMhsudGhyb3diYXIuZGV2aWNlLnYxLk91dGNvbWVIABIwCghzbmFwc2hvdBgFIAEoCzIcLnRocm93YmFyLmRldmljZS52MS5TbmFwc2hvdEgAEioKBWRlbHRhGAYgASgLMhkudGhyb3diYXIuZGV2aWNlLnYxLkRlbHRhSAASLgoHZ29vZGJ5ZRgHIAEoCzIbLnRocm93YmFyLmRldmljZS52MS5Hb29kYnllSABCBgoEa2luZCL8AgoLU2VydmVyRnJhbWUSLgoHd2VsY29tZRgBIAEoCzIbLnRocm93YmFyLmRldmljZS52MS5XZWxjb21lSAASOAoJaGVhcnRiZWF0GAIgASgLMiMudGhyb3diYXIuZGV2aWNlLnYxLlNlcnZlckhlYXJ0YmVhdEgAEjUKB2NvbW1hbmQYAyABKAsyIi50aHJvd2Jhci5kZXZpY2UudjEuQ29tbWFuZFJlcXVlc3RIABIzCgZjYW5jZWwYBCABKAsyIS50aHJvd2Jhci5kZXZpY2UudjEuQ2FuY2VsUmVxdWVzdEgAEjUKB3JlY2VpcHQYBSABKAsyIi50aHJvd2Jhci5kZXZpY2UudjEuT3V0Y29tZVJlY2VpcHRIABIsCgZyZXN5bmMYBiABKAsyGi50aHJvd2Jhci5kZXZpY2UudjEuUmVzeW5jSAASKgoDZW5kGAcgASgLMhsudGhyb3diYXIuZGV2aWNlLnYxLkxpbmtFbmRIAEIGCgRraW5kIoUCCgVIZWxsbxIXCglkZXZpY2VfaWQYASABKAlCBNDzGAUSDwoHdmVyc2lvbhgCIAEoCRINCgVhZ2VudBgDIAEoCRIQCghwbGF0Zm9ybRgEIAEoCRIQCghib290X3RhZxgFIAEoCRIYChBjYXRhbG9ndWVfZGlnZXN0GAYgASgJEg8KB2FjdGlvbnMYByADKAkSGwoTcnVubmluZ19jb21tYW5kX2lkcxgIIAMoCRItCghvdXRjb21lcxgJIAMoCzIbLnRocm93YmFyLmRldmljZS52MS5PdXRjb21lEigKBHRpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIrkBCgdXZWxjb21lEg8KB2xpbmtfaWQYASABKAkSDQoFZXBvY2gYAiABKAQSLAoJaGVhcnRiZWF0GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEigKBWxlYXNlGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg4KBnJlc3luYxgFIAEoCBIYChBrZWVwX2NvbW1hbmRfaWRzGAYgAygJEgwKBG5hbWUYByABKAkiHwoPRGV2aWNlSGVhcnRiZWF0EgwKBHNlZW4YASABKAQiIQoPU2VydmVySGVhcnRiZWF0Eg4KBm51bWJlchgBIAEoBCIlCg9BY2tub3dsZWRnZW1lbnQSEgoKY29tbWFuZF9pZBgBIAEoCSKLAQoHT3V0Y29tZRISCgpjb21tYW5kX2lkGAEgASgJEi0KBnJlc3VsdBgCIAEoCzIbLnRocm93YmFyLmNvbW1hbmQudjEuUmVzdWx0SAASMgoFZXJyb3IYAyABKAsyIS50aHJvd2Jhci5jb21tYW5kLnYxLkNvbW1hbmRFcnJvckgAQgkKB291dGNvbWUivgEKCFNuYXBzaG90EhAKCHNlcXVlbmNlGAEgASgEEg0KBWNodW5rGAIgASgNEgwKBGxhc3QYAyABKAgSLAoHd2luZG93cxgEIAMoCzIbLnRocm93YmFyLmNvbW1hbmQudjEuV2luZG93Ei0KBmdyb3VwcxgFIAMoCzIdLnRocm93YmFyLmNvbW1hbmQudjEuVGFiR3JvdXASJgoEdGFicxgGIAMoCzIYLnRocm93YmFyLmNvbW1hbmQudjEuVGFiIq8BCgVEZWx0YRIQCghzZXF1ZW5jZRgBIAEoBBIsCgd3aW5kb3dzGAIgAygLMhsudGhyb3diYXIuY29tbWFuZC52MS5XaW5kb3cSLQoGZ3JvdXBzGAMgAygLMh0udGhyb3diYXIuY29tbWFuZC52MS5UYWJHcm91cBImCgR0YWJzGAQgAygLMhgudGhyb3diYXIuY29tbWFuZC52MS5UYWISDwoHcmVtb3ZlZBgFIAMoCSIZCgdHb29kYnllEg4KBnJlYXNvbhgBIAEoCSLUAQoOQ29tbWFuZFJlcXVlc3QSEgoKY29tbWFuZF9pZBgBIAEoCRIrCgZhY3Rpb24YAiABKAsyGy50aHJvd2Jhci5jb21tYW5kLnYxLkFjdGlvbhIsCgl0aW1lX2xlZnQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHYXR0ZW1wdBgEIAEoDRIsCgVzYXZlZBgFIAMoCzIdLnRocm93YmFyLmNvbW1hbmQudjEuU2F2ZWRUYWISFAoMdHJhY2VfcGFyZW50GAYgASgJIiMKDUNhbmNlbFJlcXVlc3QSEgoKY29tbWFuZF9pZBgBIAEoCSIlCg5PdXRjb21lUmVjZWlwdBITCgtjb21tYW5kX2lkcxgBIAMoCSIYCgZSZXN5bmMSDgoGcmVhc29uGAEgASgJImgKB0xpbmtFbmQSLQoGcmVhc29uGAEgASgOMh0udGhyb3diYXIuZGV2aWNlLnYxLkVuZFJlYXNvbhIuCgtyZXRyeV9hZnRlchgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbipkCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABIQCgxLSU5EX0JST1dTRVIQARIQCgxLSU5EX0RFU0tUT1AQAhIPCgtLSU5EX1NFUlZFUhADEhEKDUtJTkRfVEVSTUlOQUwQBCqiAQoJRW5kUmVhc29uEhoKFkVORF9SRUFTT05fVU5TUEVDSUZJRUQQABIXChNFTkRfUkVBU09OX1JFUExBQ0VEEAESGQoVRU5EX1JFQVNPTl9HT0lOR19BV0FZEAISFgoSRU5EX1JFQVNPTl9SRVZPS0VEEAMSGAoURU5EX1JFQVNPTl9WSU9MQVRJT04QBBITCg9FTkRfUkVBU09OX0JVU1kQBTLzAgoNRGV2aWNlU2VydmljZRJRCgRQYWlyEh8udGhyb3diYXIuZGV2aWNlLnYxLlBhaXJSZXF1ZXN0GiAudGhyb3diYXIuZGV2aWNlLnYxLlBhaXJSZXNwb25zZSIGyvMYAggBEl4KB0Nvbm5lY3QSIi50aHJvd2Jhci5kZXZpY2UudjEuQ29ubmVjdFJlcXVlc3QaIy50aHJvd2Jhci5kZXZpY2UudjEuQ29ubmVjdFJlc3BvbnNlIgbK8xgCCAUoATABElYKBVdhdGNoEiAudGhyb3diYXIuZGV2aWNlLnYxLldhdGNoUmVxdWVzdBohLnRocm93YmFyLmRldmljZS52MS5XYXRjaFJlc3BvbnNlIgbK8xgCCAUwARJXCgZSZXBvcnQSIS50aHJvd2Jhci5kZXZpY2UudjEuUmVwb3J0UmVxdWVzdBoiLnRocm93YmFyLmRldmljZS52MS5SZXBvcnRSZXNwb25zZSIGyvMYAggFQjpaOHRocm93YmFyLmRldi90aHJvd2Jhci9nZW4vZ28vdGhyb3diYXIvZGV2aWNlL3YxO2RldmljZXYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_throwbar_command_v1_command, file_throwbar_command_v1_state, file_throwbar_option_v1_option]);
+  fileDesc("Ch90aHJvd2Jhci9kZXZpY2UvdjEvZGV2aWNlLnByb3RvEhJ0aHJvd2Jhci5kZXZpY2UudjEieAoLUGFpclJlcXVlc3QSEgoEY29kZRgBIAEoCUIEyPMYARIMCgRuYW1lGAIgASgJEiYKBGtpbmQYAyABKA4yGC50aHJvd2Jhci5kZXZpY2UudjEuS2luZBINCgVhZ2VudBgEIAEoCRIQCghwbGF0Zm9ybRgFIAEoCSJQCgxQYWlyUmVzcG9uc2USFwoJZGV2aWNlX2lkGAEgASgJQgTQ8xgFEhMKBXRva2VuGAIgASgJQgTI8xgBEhIKCmNoZWNrX3dvcmQYAyABKAkiFAoSUm90YXRlVG9rZW5SZXF1ZXN0IioKE1JvdGF0ZVRva2VuUmVzcG9uc2USEwoFdG9rZW4YASABKAlCBMjzGAEiQQoOQ29ubmVjdFJlcXVlc3QSLwoGZnJhbWVzGAEgAygLMh8udGhyb3diYXIuZGV2aWNlLnYxLkRldmljZUZyYW1lIkIKD0Nvbm5lY3RSZXNwb25zZRIvCgZmcmFtZXMYASADKAsyHy50aHJvd2Jhci5kZXZpY2UudjEuU2VydmVyRnJhbWUiOAoMV2F0Y2hSZXF1ZXN0EigKBWhlbGxvGAEgASgLMhkudGhyb3diYXIuZGV2aWNlLnYxLkhlbGxvIkAKDVdhdGNoUmVzcG9uc2USLwoGZnJhbWVzGAEgAygLMh8udGhyb3diYXIuZGV2aWNlLnYxLlNlcnZlckZyYW1lImMKDVJlcG9ydFJlcXVlc3QSDwoHbGlua19pZBgBIAEoCRIQCghzZXF1ZW5jZRgCIAEoBBIvCgZmcmFtZXMYAyADKAsyHy50aHJvd2Jhci5kZXZpY2UudjEuRGV2aWNlRnJhbWUiIgoOUmVwb3J0UmVzcG9uc2USEAoIc2VxdWVuY2UYASABKAQi+QIKC0RldmljZUZyYW1lEioKBWhlbGxvGAEgASgLMhkudGhyb3diYXIuZGV2aWNlLnYxLkhlbGxvSAASOAoJaGVhcnRiZWF0GAIgASgLMiMudGhyb3diYXIuZGV2aWNlLnYxLkRldmljZUhlYXJ0YmVhdEgAEj4KD2Fja25vd2xlZGdlbWVudBgDIAEoCzIjLnRocm93YmFyLmRldmljZS52MS5BY2tub3dsZWRnZW1lbnRIABIuCgdvdXRjb21lGAQgASgLMhsudGhyb3diYXIuZGV2aWNlLnYxLk91dGNvbWVIABIwCghzbmFwc2hvdBgFIAEoCzIcLnRocm93YmFyLmRldmljZS52MS5TbmFwc2hvdEgAEioKBWRlbHRhGAYgASgLMhkudGhyb3diYXIuZGV2aWNlLnYxLkRlbHRhSAASLgoHZ29vZGJ5ZRgHIAEoCzIbLnRocm93YmFyLmRldmljZS52MS5Hb29kYnllSABCBgoEa2luZCKxAwoLU2VydmVyRnJhbWUSLgoHd2VsY29tZRgBIAEoCzIbLnRocm93YmFyLmRldmljZS52MS5XZWxjb21lSAASOAoJaGVhcnRiZWF0GAIgASgLMiMudGhyb3diYXIuZGV2aWNlLnYxLlNlcnZlckhlYXJ0YmVhdEgAEjUKB2NvbW1hbmQYAyABKAsyIi50aHJvd2Jhci5kZXZpY2UudjEuQ29tbWFuZFJlcXVlc3RIABIzCgZjYW5jZWwYBCABKAsyIS50aHJvd2Jhci5kZXZpY2UudjEuQ2FuY2VsUmVxdWVzdEgAEjUKB3JlY2VpcHQYBSABKAsyIi50aHJvd2Jhci5kZXZpY2UudjEuT3V0Y29tZVJlY2VpcHRIABIsCgZyZXN5bmMYBiABKAsyGi50aHJvd2Jhci5kZXZpY2UudjEuUmVzeW5jSAASKgoDZW5kGAcgASgLMhsudGhyb3diYXIuZGV2aWNlLnYxLkxpbmtFbmRIABIzCgZyb3RhdGUYCCABKAsyIS50aHJvd2Jhci5kZXZpY2UudjEuUm90YXRlUmVxdWVzdEgAQgYKBGtpbmQikwIKBUhlbGxvEhcKCWRldmljZV9pZBgBIAEoCUIE0PMYBRIPCgd2ZXJzaW9uGAIgASgJEg0KBWFnZW50GAMgASgJEhAKCHBsYXRmb3JtGAQgASgJEhAKCGJvb3RfdGFnGAUgASgJEhgKEGNhdGFsb2d1ZV9kaWdlc3QYBiABKAkSDwoHYWN0aW9ucxgHIAMoCRIbChNydW5uaW5nX2NvbW1hbmRfaWRzGAggAygJEi0KCG91dGNvbWVzGAkgAygLMhsudGhyb3diYXIuZGV2aWNlLnYxLk91dGNvbWUSKAoEdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEZGlhbBgLIAEoBCLPAQoHV2VsY29tZRIPCgdsaW5rX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEiwKCWhlYXJ0YmVhdBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIoCgVsZWFzZRgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIOCgZyZXN5bmMYBSABKAgSGAoQa2VlcF9jb21tYW5kX2lkcxgGIAMoCRIMCgRuYW1lGAcgASgJEhQKDHJvdGF0ZV90b2tlbhgIIAEoCCIfCg9EZXZpY2VIZWFydGJlYXQSDAoEc2VlbhgBIAEoBCIhCg9TZXJ2ZXJIZWFydGJlYXQSDgoGbnVtYmVyGAEgASgEIiUKD0Fja25vd2xlZGdlbWVudBISCgpjb21tYW5kX2lkGAEgASgJIosBCgdPdXRjb21lEhIKCmNvbW1hbmRfaWQYASABKAkSLQoGcmVzdWx0GAIgASgLMhsudGhyb3diYXIuY29tbWFuZC52MS5SZXN1bHRIABIyCgVlcnJvchgDIAEoCzIhLnRocm93YmFyLmNvbW1hbmQudjEuQ29tbWFuZEVycm9ySABCCQoHb3V0Y29tZSK+AQoIU25hcHNob3QSEAoIc2VxdWVuY2UYASABKAQSDQoFY2h1bmsYAiABKA0SDAoEbGFzdBgDIAEoCBIsCgd3aW5kb3dzGAQgAygLMhsudGhyb3diYXIuY29tbWFuZC52MS5XaW5kb3cSLQoGZ3JvdXBzGAUgAygLMh0udGhyb3diYXIuY29tbWFuZC52MS5UYWJHcm91cBImCgR0YWJzGAYgAygLMhgudGhyb3diYXIuY29tbWFuZC52MS5UYWIirwEKBURlbHRhEhAKCHNlcXVlbmNlGAEgASgEEiwKB3dpbmRvd3MYAiADKAsyGy50aHJvd2Jhci5jb21tYW5kLnYxLldpbmRvdxItCgZncm91cHMYAyADKAsyHS50aHJvd2Jhci5jb21tYW5kLnYxLlRhYkdyb3VwEiYKBHRhYnMYBCADKAsyGC50aHJvd2Jhci5jb21tYW5kLnYxLlRhYhIPCgdyZW1vdmVkGAUgAygJIhkKB0dvb2RieWUSDgoGcmVhc29uGAEgASgJItQBCg5Db21tYW5kUmVxdWVzdBISCgpjb21tYW5kX2lkGAEgASgJEisKBmFjdGlvbhgCIAEoCzIbLnRocm93YmFyLmNvbW1hbmQudjEuQWN0aW9uEiwKCXRpbWVfbGVmdBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIPCgdhdHRlbXB0GAQgASgNEiwKBXNhdmVkGAUgAygLMh0udGhyb3diYXIuY29tbWFuZC52MS5TYXZlZFRhYhIUCgx0cmFjZV9wYXJlbnQYBiABKAkiIwoNQ2FuY2VsUmVxdWVzdBISCgpjb21tYW5kX2lkGAEgASgJIg8KDVJvdGF0ZVJlcXVlc3QiJQoOT3V0Y29tZVJlY2VpcHQSEwoLY29tbWFuZF9pZHMYASADKAkiGAoGUmVzeW5jEg4KBnJlYXNvbhgBIAEoCSJoCgdMaW5rRW5kEi0KBnJlYXNvbhgBIAEoDjIdLnRocm93YmFyLmRldmljZS52MS5FbmRSZWFzb24SLgoLcmV0cnlfYWZ0ZXIYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24qZAoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASEAoMS0lORF9CUk9XU0VSEAESEAoMS0lORF9ERVNLVE9QEAISDwoLS0lORF9TRVJWRVIQAxIRCg1LSU5EX1RFUk1JTkFMEAQqogEKCUVuZFJlYXNvbhIaChZFTkRfUkVBU09OX1VOU1BFQ0lGSUVEEAASFwoTRU5EX1JFQVNPTl9SRVBMQUNFRBABEhkKFUVORF9SRUFTT05fR09JTkdfQVdBWRACEhYKEkVORF9SRUFTT05fUkVWT0tFRBADEhgKFEVORF9SRUFTT05fVklPTEFUSU9OEAQSEwoPRU5EX1JFQVNPTl9CVVNZEAUy2wMKDURldmljZVNlcnZpY2USUQoEUGFpchIfLnRocm93YmFyLmRldmljZS52MS5QYWlyUmVxdWVzdBogLnRocm93YmFyLmRldmljZS52MS5QYWlyUmVzcG9uc2UiBsrzGAIIARJeCgdDb25uZWN0EiIudGhyb3diYXIuZGV2aWNlLnYxLkNvbm5lY3RSZXF1ZXN0GiMudGhyb3diYXIuZGV2aWNlLnYxLkNvbm5lY3RSZXNwb25zZSIGyvMYAggFKAEwARJWCgVXYXRjaBIgLnRocm93YmFyLmRldmljZS52MS5XYXRjaFJlcXVlc3QaIS50aHJvd2Jhci5kZXZpY2UudjEuV2F0Y2hSZXNwb25zZSIGyvMYAggFMAESZgoLUm90YXRlVG9rZW4SJi50aHJvd2Jhci5kZXZpY2UudjEuUm90YXRlVG9rZW5SZXF1ZXN0GicudGhyb3diYXIuZGV2aWNlLnYxLlJvdGF0ZVRva2VuUmVzcG9uc2UiBsrzGAIIBRJXCgZSZXBvcnQSIS50aHJvd2Jhci5kZXZpY2UudjEuUmVwb3J0UmVxdWVzdBoiLnRocm93YmFyLmRldmljZS52MS5SZXBvcnRSZXNwb25zZSIGyvMYAggFQjpaOHRocm93YmFyLmRldi90aHJvd2Jhci9nZW4vZ28vdGhyb3diYXIvZGV2aWNlL3YxO2RldmljZXYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_throwbar_command_v1_command, file_throwbar_command_v1_state, file_throwbar_option_v1_option]);
 
 /**
  * PairRequest asks to become a device.
@@ -109,6 +109,42 @@ export const PairResponseSchema: GenMessage<PairResponse> = /*@__PURE__*/
   messageDesc(file_throwbar_device_v1_device, 1);
 
 /**
+ * RotateTokenRequest asks for another token.
+ *
+ * @generated from message throwbar.device.v1.RotateTokenRequest
+ */
+export type RotateTokenRequest = Message<"throwbar.device.v1.RotateTokenRequest"> & {
+};
+
+/**
+ * Describes the message throwbar.device.v1.RotateTokenRequest.
+ * Use `create(RotateTokenRequestSchema)` to create a new message.
+ */
+export const RotateTokenRequestSchema: GenMessage<RotateTokenRequest> = /*@__PURE__*/
+  messageDesc(file_throwbar_device_v1_device, 2);
+
+/**
+ * RotateTokenResponse has the new token.
+ *
+ * @generated from message throwbar.device.v1.RotateTokenResponse
+ */
+export type RotateTokenResponse = Message<"throwbar.device.v1.RotateTokenResponse"> & {
+  /**
+   * The device's new token. It is shown this once.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+};
+
+/**
+ * Describes the message throwbar.device.v1.RotateTokenResponse.
+ * Use `create(RotateTokenResponseSchema)` to create a new message.
+ */
+export const RotateTokenResponseSchema: GenMessage<RotateTokenResponse> = /*@__PURE__*/
+  messageDesc(file_throwbar_device_v1_device, 3);
+
+/**
  * ConnectRequest carries device frames.
  *
  * @generated from message throwbar.device.v1.ConnectRequest
@@ -127,7 +163,7 @@ export type ConnectRequest = Message<"throwbar.device.v1.ConnectRequest"> & {
  * Use `create(ConnectRequestSchema)` to create a new message.
  */
 export const ConnectRequestSchema: GenMessage<ConnectRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 2);
+  messageDesc(file_throwbar_device_v1_device, 4);
 
 /**
  * ConnectResponse carries server frames.
@@ -148,7 +184,7 @@ export type ConnectResponse = Message<"throwbar.device.v1.ConnectResponse"> & {
  * Use `create(ConnectResponseSchema)` to create a new message.
  */
 export const ConnectResponseSchema: GenMessage<ConnectResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 3);
+  messageDesc(file_throwbar_device_v1_device, 5);
 
 /**
  * WatchRequest opens a link.
@@ -169,7 +205,7 @@ export type WatchRequest = Message<"throwbar.device.v1.WatchRequest"> & {
  * Use `create(WatchRequestSchema)` to create a new message.
  */
 export const WatchRequestSchema: GenMessage<WatchRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 4);
+  messageDesc(file_throwbar_device_v1_device, 6);
 
 /**
  * WatchResponse carries server frames; the first is a Welcome.
@@ -190,7 +226,7 @@ export type WatchResponse = Message<"throwbar.device.v1.WatchResponse"> & {
  * Use `create(WatchResponseSchema)` to create a new message.
  */
 export const WatchResponseSchema: GenMessage<WatchResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 5);
+  messageDesc(file_throwbar_device_v1_device, 7);
 
 /**
  * ReportRequest carries device frames of one link.
@@ -225,7 +261,7 @@ export type ReportRequest = Message<"throwbar.device.v1.ReportRequest"> & {
  * Use `create(ReportRequestSchema)` to create a new message.
  */
 export const ReportRequestSchema: GenMessage<ReportRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 6);
+  messageDesc(file_throwbar_device_v1_device, 8);
 
 /**
  * ReportResponse acknowledges a report.
@@ -246,7 +282,7 @@ export type ReportResponse = Message<"throwbar.device.v1.ReportResponse"> & {
  * Use `create(ReportResponseSchema)` to create a new message.
  */
 export const ReportResponseSchema: GenMessage<ReportResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 7);
+  messageDesc(file_throwbar_device_v1_device, 9);
 
 /**
  * DeviceFrame is what a device says.
@@ -323,7 +359,7 @@ export type DeviceFrame = Message<"throwbar.device.v1.DeviceFrame"> & {
  * Use `create(DeviceFrameSchema)` to create a new message.
  */
 export const DeviceFrameSchema: GenMessage<DeviceFrame> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 8);
+  messageDesc(file_throwbar_device_v1_device, 10);
 
 /**
  * ServerFrame is what the server says.
@@ -392,6 +428,14 @@ export type ServerFrame = Message<"throwbar.device.v1.ServerFrame"> & {
      */
     value: LinkEnd;
     case: "end";
+  } | {
+    /**
+     * Take another token.
+     *
+     * @generated from field: throwbar.device.v1.RotateRequest rotate = 8;
+     */
+    value: RotateRequest;
+    case: "rotate";
   } | { case: undefined; value?: undefined };
 };
 
@@ -400,7 +444,7 @@ export type ServerFrame = Message<"throwbar.device.v1.ServerFrame"> & {
  * Use `create(ServerFrameSchema)` to create a new message.
  */
 export const ServerFrameSchema: GenMessage<ServerFrame> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 9);
+  messageDesc(file_throwbar_device_v1_device, 11);
 
 /**
  * Hello says who the device is.
@@ -477,6 +521,14 @@ export type Hello = Message<"throwbar.device.v1.Hello"> & {
    * @generated from field: google.protobuf.Timestamp time = 10;
    */
   time?: Timestamp | undefined;
+
+  /**
+   * Number of this dial of the device: each one is higher than those before it, also across restarts of its program. A
+   * Hello with a lower number than the present link's comes late and does not replace it. Zero if it does not count.
+   *
+   * @generated from field: uint64 dial = 11;
+   */
+  dial: bigint;
 };
 
 /**
@@ -484,7 +536,7 @@ export type Hello = Message<"throwbar.device.v1.Hello"> & {
  * Use `create(HelloSchema)` to create a new message.
  */
 export const HelloSchema: GenMessage<Hello> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 10);
+  messageDesc(file_throwbar_device_v1_device, 12);
 
 /**
  * Welcome says that the link stands.
@@ -540,6 +592,13 @@ export type Welcome = Message<"throwbar.device.v1.Welcome"> & {
    * @generated from field: string name = 7;
    */
   name: string;
+
+  /**
+   * Whether the device should take another token, by RotateToken.
+   *
+   * @generated from field: bool rotate_token = 8;
+   */
+  rotateToken: boolean;
 };
 
 /**
@@ -547,7 +606,7 @@ export type Welcome = Message<"throwbar.device.v1.Welcome"> & {
  * Use `create(WelcomeSchema)` to create a new message.
  */
 export const WelcomeSchema: GenMessage<Welcome> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 11);
+  messageDesc(file_throwbar_device_v1_device, 13);
 
 /**
  * DeviceHeartbeat says that the device is alive.
@@ -568,7 +627,7 @@ export type DeviceHeartbeat = Message<"throwbar.device.v1.DeviceHeartbeat"> & {
  * Use `create(DeviceHeartbeatSchema)` to create a new message.
  */
 export const DeviceHeartbeatSchema: GenMessage<DeviceHeartbeat> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 12);
+  messageDesc(file_throwbar_device_v1_device, 14);
 
 /**
  * ServerHeartbeat says that the server is alive.
@@ -589,7 +648,7 @@ export type ServerHeartbeat = Message<"throwbar.device.v1.ServerHeartbeat"> & {
  * Use `create(ServerHeartbeatSchema)` to create a new message.
  */
 export const ServerHeartbeatSchema: GenMessage<ServerHeartbeat> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 13);
+  messageDesc(file_throwbar_device_v1_device, 15);
 
 /**
  * Acknowledgement says that a command is in the device's journal.
@@ -610,7 +669,7 @@ export type Acknowledgement = Message<"throwbar.device.v1.Acknowledgement"> & {
  * Use `create(AcknowledgementSchema)` to create a new message.
  */
 export const AcknowledgementSchema: GenMessage<Acknowledgement> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 14);
+  messageDesc(file_throwbar_device_v1_device, 16);
 
 /**
  * Outcome says how a command ended on the device.
@@ -654,7 +713,7 @@ export type Outcome = Message<"throwbar.device.v1.Outcome"> & {
  * Use `create(OutcomeSchema)` to create a new message.
  */
 export const OutcomeSchema: GenMessage<Outcome> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 15);
+  messageDesc(file_throwbar_device_v1_device, 17);
 
 /**
  * Snapshot is all of a device's browser state, or a part of it.
@@ -710,7 +769,7 @@ export type Snapshot = Message<"throwbar.device.v1.Snapshot"> & {
  * Use `create(SnapshotSchema)` to create a new message.
  */
 export const SnapshotSchema: GenMessage<Snapshot> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 16);
+  messageDesc(file_throwbar_device_v1_device, 18);
 
 /**
  * Delta is what changed since the number before it.
@@ -759,7 +818,7 @@ export type Delta = Message<"throwbar.device.v1.Delta"> & {
  * Use `create(DeltaSchema)` to create a new message.
  */
 export const DeltaSchema: GenMessage<Delta> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 17);
+  messageDesc(file_throwbar_device_v1_device, 19);
 
 /**
  * Goodbye says that the device leaves on purpose.
@@ -780,7 +839,7 @@ export type Goodbye = Message<"throwbar.device.v1.Goodbye"> & {
  * Use `create(GoodbyeSchema)` to create a new message.
  */
 export const GoodbyeSchema: GenMessage<Goodbye> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 18);
+  messageDesc(file_throwbar_device_v1_device, 20);
 
 /**
  * CommandRequest asks the device to run a command.
@@ -836,7 +895,7 @@ export type CommandRequest = Message<"throwbar.device.v1.CommandRequest"> & {
  * Use `create(CommandRequestSchema)` to create a new message.
  */
 export const CommandRequestSchema: GenMessage<CommandRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 19);
+  messageDesc(file_throwbar_device_v1_device, 21);
 
 /**
  * CancelRequest asks the device not to run a command, or to stop it where it can.
@@ -857,7 +916,22 @@ export type CancelRequest = Message<"throwbar.device.v1.CancelRequest"> & {
  * Use `create(CancelRequestSchema)` to create a new message.
  */
 export const CancelRequestSchema: GenMessage<CancelRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 20);
+  messageDesc(file_throwbar_device_v1_device, 22);
+
+/**
+ * RotateRequest asks the device to take another token, by RotateToken.
+ *
+ * @generated from message throwbar.device.v1.RotateRequest
+ */
+export type RotateRequest = Message<"throwbar.device.v1.RotateRequest"> & {
+};
+
+/**
+ * Describes the message throwbar.device.v1.RotateRequest.
+ * Use `create(RotateRequestSchema)` to create a new message.
+ */
+export const RotateRequestSchema: GenMessage<RotateRequest> = /*@__PURE__*/
+  messageDesc(file_throwbar_device_v1_device, 23);
 
 /**
  * OutcomeReceipt says that the server has written outcomes down.
@@ -878,7 +952,7 @@ export type OutcomeReceipt = Message<"throwbar.device.v1.OutcomeReceipt"> & {
  * Use `create(OutcomeReceiptSchema)` to create a new message.
  */
 export const OutcomeReceiptSchema: GenMessage<OutcomeReceipt> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 21);
+  messageDesc(file_throwbar_device_v1_device, 24);
 
 /**
  * Resync asks for a snapshot.
@@ -899,7 +973,7 @@ export type Resync = Message<"throwbar.device.v1.Resync"> & {
  * Use `create(ResyncSchema)` to create a new message.
  */
 export const ResyncSchema: GenMessage<Resync> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 22);
+  messageDesc(file_throwbar_device_v1_device, 25);
 
 /**
  * LinkEnd is the last frame of a link.
@@ -927,7 +1001,7 @@ export type LinkEnd = Message<"throwbar.device.v1.LinkEnd"> & {
  * Use `create(LinkEndSchema)` to create a new message.
  */
 export const LinkEndSchema: GenMessage<LinkEnd> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 23);
+  messageDesc(file_throwbar_device_v1_device, 26);
 
 /**
  * Kind is the kind of a device.
@@ -1067,6 +1141,17 @@ export const DeviceService: GenService<{
     methodKind: "server_streaming";
     input: typeof WatchRequestSchema;
     output: typeof WatchResponseSchema;
+  },
+  /**
+   * RotateToken gives the device another token. The present one works until the new one is first used, so that an answer
+   * that is lost locks nobody out.
+   *
+   * @generated from rpc throwbar.device.v1.DeviceService.RotateToken
+   */
+  rotateToken: {
+    methodKind: "unary";
+    input: typeof RotateTokenRequestSchema;
+    output: typeof RotateTokenResponseSchema;
   },
   /**
    * Report hands over device frames of a link that Watch holds. A repeated sequence number is acknowledged and ignored.

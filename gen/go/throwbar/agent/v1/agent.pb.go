@@ -332,6 +332,8 @@ type Event struct {
 	//	*Event_Error
 	//	*Event_Usage
 	//	*Event_TurnEnded
+	//	*Event_ApprovalRequested
+	//	*Event_ApprovalResolved
 	Kind          isEvent_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -492,6 +494,24 @@ func (x *Event) GetTurnEnded() *TurnEnded {
 	return nil
 }
 
+func (x *Event) GetApprovalRequested() *ApprovalRequested {
+	if x != nil {
+		if x, ok := x.Kind.(*Event_ApprovalRequested); ok {
+			return x.ApprovalRequested
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetApprovalResolved() *ApprovalResolved {
+	if x != nil {
+		if x, ok := x.Kind.(*Event_ApprovalResolved); ok {
+			return x.ApprovalResolved
+		}
+	}
+	return nil
+}
+
 type isEvent_Kind interface {
 	isEvent_Kind()
 }
@@ -546,6 +566,16 @@ type Event_TurnEnded struct {
 	TurnEnded *TurnEnded `protobuf:"bytes,14,opt,name=turn_ended,json=turnEnded,proto3,oneof"`
 }
 
+type Event_ApprovalRequested struct {
+	// A call waits for a person.
+	ApprovalRequested *ApprovalRequested `protobuf:"bytes,15,opt,name=approval_requested,json=approvalRequested,proto3,oneof"`
+}
+
+type Event_ApprovalResolved struct {
+	// A person decided, or nobody did in time.
+	ApprovalResolved *ApprovalResolved `protobuf:"bytes,16,opt,name=approval_resolved,json=approvalResolved,proto3,oneof"`
+}
+
 func (*Event_TurnStarted) isEvent_Kind() {}
 
 func (*Event_TextDelta) isEvent_Kind() {}
@@ -565,6 +595,10 @@ func (*Event_Error) isEvent_Kind() {}
 func (*Event_Usage) isEvent_Kind() {}
 
 func (*Event_TurnEnded) isEvent_Kind() {}
+
+func (*Event_ApprovalRequested) isEvent_Kind() {}
+
+func (*Event_ApprovalResolved) isEvent_Kind() {}
 
 // TurnStarted is the first event of a turn.
 type TurnStarted struct {
@@ -777,6 +811,161 @@ func (x *ToolCall) GetRepairs() []string {
 	return nil
 }
 
+// ApprovalRequested says that a call waits for a person. ApprovalService has the approval itself.
+type ApprovalRequested struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The call.
+	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// The approval.
+	ApprovalId string `protobuf:"bytes,2,opt,name=approval_id,json=approvalId,proto3" json:"approval_id,omitempty"`
+	// Name of the tool.
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// Why a person is asked, in words.
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// When it expires.
+	ExpiresAt     *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApprovalRequested) Reset() {
+	*x = ApprovalRequested{}
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApprovalRequested) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApprovalRequested) ProtoMessage() {}
+
+func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApprovalRequested.ProtoReflect.Descriptor instead.
+func (*ApprovalRequested) Descriptor() ([]byte, []int) {
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ApprovalRequested) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *ApprovalRequested) GetApprovalId() string {
+	if x != nil {
+		return x.ApprovalId
+	}
+	return ""
+}
+
+func (x *ApprovalRequested) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ApprovalRequested) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ApprovalRequested) GetExpiresAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpiresAt
+	}
+	return nil
+}
+
+// ApprovalResolved says how an approval ended.
+type ApprovalResolved struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The call.
+	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// The approval.
+	ApprovalId string `protobuf:"bytes,2,opt,name=approval_id,json=approvalId,proto3" json:"approval_id,omitempty"`
+	// How: approved, denied, expired, withdrawn or void.
+	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	// What whoever decided said.
+	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApprovalResolved) Reset() {
+	*x = ApprovalResolved{}
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApprovalResolved) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApprovalResolved) ProtoMessage() {}
+
+func (x *ApprovalResolved) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApprovalResolved.ProtoReflect.Descriptor instead.
+func (*ApprovalResolved) Descriptor() ([]byte, []int) {
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ApprovalResolved) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *ApprovalResolved) GetApprovalId() string {
+	if x != nil {
+		return x.ApprovalId
+	}
+	return ""
+}
+
+func (x *ApprovalResolved) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *ApprovalResolved) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // ToolResult is what a tool answered.
 type ToolResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -794,7 +983,7 @@ type ToolResult struct {
 
 func (x *ToolResult) Reset() {
 	*x = ToolResult{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[7]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -806,7 +995,7 @@ func (x *ToolResult) String() string {
 func (*ToolResult) ProtoMessage() {}
 
 func (x *ToolResult) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[7]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -819,7 +1008,7 @@ func (x *ToolResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResult.ProtoReflect.Descriptor instead.
 func (*ToolResult) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{7}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ToolResult) GetCallId() string {
@@ -863,7 +1052,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[8]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -875,7 +1064,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[8]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -888,7 +1077,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{8}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Message) GetRole() Role {
@@ -918,7 +1107,7 @@ type Notice struct {
 
 func (x *Notice) Reset() {
 	*x = Notice{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[9]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -930,7 +1119,7 @@ func (x *Notice) String() string {
 func (*Notice) ProtoMessage() {}
 
 func (x *Notice) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[9]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -943,7 +1132,7 @@ func (x *Notice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notice.ProtoReflect.Descriptor instead.
 func (*Notice) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{9}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Notice) GetCode() string {
@@ -971,7 +1160,7 @@ type TurnError struct {
 
 func (x *TurnError) Reset() {
 	*x = TurnError{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[10]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -983,7 +1172,7 @@ func (x *TurnError) String() string {
 func (*TurnError) ProtoMessage() {}
 
 func (x *TurnError) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[10]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -996,7 +1185,7 @@ func (x *TurnError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnError.ProtoReflect.Descriptor instead.
 func (*TurnError) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TurnError) GetMessage() string {
@@ -1019,7 +1208,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[11]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1031,7 +1220,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[11]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1044,7 +1233,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Usage) GetInputTokens() uint64 {
@@ -1072,7 +1261,7 @@ type TurnEnded struct {
 
 func (x *TurnEnded) Reset() {
 	*x = TurnEnded{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[12]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1084,7 +1273,7 @@ func (x *TurnEnded) String() string {
 func (*TurnEnded) ProtoMessage() {}
 
 func (x *TurnEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[12]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1097,7 +1286,7 @@ func (x *TurnEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnEnded.ProtoReflect.Descriptor instead.
 func (*TurnEnded) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TurnEnded) GetReason() TurnEnd {
@@ -1118,7 +1307,7 @@ type StopTurnRequest struct {
 
 func (x *StopTurnRequest) Reset() {
 	*x = StopTurnRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[13]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1130,7 +1319,7 @@ func (x *StopTurnRequest) String() string {
 func (*StopTurnRequest) ProtoMessage() {}
 
 func (x *StopTurnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[13]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1143,7 +1332,7 @@ func (x *StopTurnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopTurnRequest.ProtoReflect.Descriptor instead.
 func (*StopTurnRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StopTurnRequest) GetConversationId() string {
@@ -1164,7 +1353,7 @@ type StopTurnResponse struct {
 
 func (x *StopTurnResponse) Reset() {
 	*x = StopTurnResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[14]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1176,7 +1365,7 @@ func (x *StopTurnResponse) String() string {
 func (*StopTurnResponse) ProtoMessage() {}
 
 func (x *StopTurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[14]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1189,7 +1378,7 @@ func (x *StopTurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopTurnResponse.ProtoReflect.Descriptor instead.
 func (*StopTurnResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StopTurnResponse) GetStopped() bool {
@@ -1220,7 +1409,7 @@ type Conversation struct {
 
 func (x *Conversation) Reset() {
 	*x = Conversation{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[15]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1232,7 +1421,7 @@ func (x *Conversation) String() string {
 func (*Conversation) ProtoMessage() {}
 
 func (x *Conversation) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[15]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1245,7 +1434,7 @@ func (x *Conversation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Conversation.ProtoReflect.Descriptor instead.
 func (*Conversation) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Conversation) GetConversationId() string {
@@ -1303,7 +1492,7 @@ type ListConversationsRequest struct {
 
 func (x *ListConversationsRequest) Reset() {
 	*x = ListConversationsRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[16]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1315,7 +1504,7 @@ func (x *ListConversationsRequest) String() string {
 func (*ListConversationsRequest) ProtoMessage() {}
 
 func (x *ListConversationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[16]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1328,7 +1517,7 @@ func (x *ListConversationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConversationsRequest.ProtoReflect.Descriptor instead.
 func (*ListConversationsRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListConversationsRequest) GetPageSize() uint32 {
@@ -1358,7 +1547,7 @@ type ListConversationsResponse struct {
 
 func (x *ListConversationsResponse) Reset() {
 	*x = ListConversationsResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[17]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1370,7 +1559,7 @@ func (x *ListConversationsResponse) String() string {
 func (*ListConversationsResponse) ProtoMessage() {}
 
 func (x *ListConversationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[17]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1383,7 +1572,7 @@ func (x *ListConversationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConversationsResponse.ProtoReflect.Descriptor instead.
 func (*ListConversationsResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListConversationsResponse) GetConversations() []*Conversation {
@@ -1415,7 +1604,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[18]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1427,7 +1616,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[18]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1440,7 +1629,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListEventsRequest) GetConversationId() string {
@@ -1477,7 +1666,7 @@ type ListEventsResponse struct {
 
 func (x *ListEventsResponse) Reset() {
 	*x = ListEventsResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[19]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1489,7 +1678,7 @@ func (x *ListEventsResponse) String() string {
 func (*ListEventsResponse) ProtoMessage() {}
 
 func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[19]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1502,7 +1691,7 @@ func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListEventsResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListEventsResponse) GetEvents() []*Event {
@@ -1528,7 +1717,7 @@ type GetModelRequest struct {
 
 func (x *GetModelRequest) Reset() {
 	*x = GetModelRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[20]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1540,7 +1729,7 @@ func (x *GetModelRequest) String() string {
 func (*GetModelRequest) ProtoMessage() {}
 
 func (x *GetModelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[20]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1553,7 +1742,7 @@ func (x *GetModelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetModelRequest.ProtoReflect.Descriptor instead.
 func (*GetModelRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 // GetModelResponse says whether a model is set.
@@ -1569,7 +1758,7 @@ type GetModelResponse struct {
 
 func (x *GetModelResponse) Reset() {
 	*x = GetModelResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[21]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1581,7 +1770,7 @@ func (x *GetModelResponse) String() string {
 func (*GetModelResponse) ProtoMessage() {}
 
 func (x *GetModelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[21]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1594,7 +1783,7 @@ func (x *GetModelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetModelResponse.ProtoReflect.Descriptor instead.
 func (*GetModelResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetModelResponse) GetModel() string {
@@ -1622,7 +1811,7 @@ const file_throwbar_agent_v1_agent_proto_rawDesc = "" +
 	"\bdetached\x18\x03 \x01(\bR\bdetachedB\x12\n" +
 	"\x10_conversation_id\">\n" +
 	"\fChatResponse\x12.\n" +
-	"\x05event\x18\x01 \x01(\v2\x18.throwbar.agent.v1.EventR\x05event\"\x81\x06\n" +
+	"\x05event\x18\x01 \x01(\v2\x18.throwbar.agent.v1.EventR\x05event\"\xac\a\n" +
 	"\x05Event\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12'\n" +
@@ -1641,7 +1830,9 @@ const file_throwbar_agent_v1_agent_proto_rawDesc = "" +
 	"\x05error\x18\f \x01(\v2\x1c.throwbar.agent.v1.TurnErrorH\x00R\x05error\x120\n" +
 	"\x05usage\x18\r \x01(\v2\x18.throwbar.agent.v1.UsageH\x00R\x05usage\x12=\n" +
 	"\n" +
-	"turn_ended\x18\x0e \x01(\v2\x1c.throwbar.agent.v1.TurnEndedH\x00R\tturnEndedB\x06\n" +
+	"turn_ended\x18\x0e \x01(\v2\x1c.throwbar.agent.v1.TurnEndedH\x00R\tturnEnded\x12U\n" +
+	"\x12approval_requested\x18\x0f \x01(\v2$.throwbar.agent.v1.ApprovalRequestedH\x00R\x11approvalRequested\x12R\n" +
+	"\x11approval_resolved\x18\x10 \x01(\v2#.throwbar.agent.v1.ApprovalResolvedH\x00R\x10approvalResolvedB\x06\n" +
 	"\x04kind\"#\n" +
 	"\vTurnStarted\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\"\x1f\n" +
@@ -1653,7 +1844,21 @@ const file_throwbar_agent_v1_agent_proto_rawDesc = "" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
 	"\targuments\x18\x03 \x01(\tR\targuments\x12\x18\n" +
-	"\arepairs\x18\x04 \x03(\tR\arepairs\"\x89\x01\n" +
+	"\arepairs\x18\x04 \x03(\tR\arepairs\"\xb4\x01\n" +
+	"\x11ApprovalRequested\x12\x17\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x1f\n" +
+	"\vapproval_id\x18\x02 \x01(\tR\n" +
+	"approvalId\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x129\n" +
+	"\n" +
+	"expires_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"z\n" +
+	"\x10ApprovalResolved\x12\x17\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x1f\n" +
+	"\vapproval_id\x18\x02 \x01(\tR\n" +
+	"approvalId\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\x89\x01\n" +
 	"\n" +
 	"ToolResult\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
@@ -1749,7 +1954,7 @@ func file_throwbar_agent_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_throwbar_agent_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_throwbar_agent_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_throwbar_agent_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_throwbar_agent_v1_agent_proto_goTypes = []any{
 	(Outcome)(0),                      // 0: throwbar.agent.v1.Outcome
 	(Role)(0),                         // 1: throwbar.agent.v1.Role
@@ -1761,58 +1966,63 @@ var file_throwbar_agent_v1_agent_proto_goTypes = []any{
 	(*TextDelta)(nil),                 // 7: throwbar.agent.v1.TextDelta
 	(*ReasoningDelta)(nil),            // 8: throwbar.agent.v1.ReasoningDelta
 	(*ToolCall)(nil),                  // 9: throwbar.agent.v1.ToolCall
-	(*ToolResult)(nil),                // 10: throwbar.agent.v1.ToolResult
-	(*Message)(nil),                   // 11: throwbar.agent.v1.Message
-	(*Notice)(nil),                    // 12: throwbar.agent.v1.Notice
-	(*TurnError)(nil),                 // 13: throwbar.agent.v1.TurnError
-	(*Usage)(nil),                     // 14: throwbar.agent.v1.Usage
-	(*TurnEnded)(nil),                 // 15: throwbar.agent.v1.TurnEnded
-	(*StopTurnRequest)(nil),           // 16: throwbar.agent.v1.StopTurnRequest
-	(*StopTurnResponse)(nil),          // 17: throwbar.agent.v1.StopTurnResponse
-	(*Conversation)(nil),              // 18: throwbar.agent.v1.Conversation
-	(*ListConversationsRequest)(nil),  // 19: throwbar.agent.v1.ListConversationsRequest
-	(*ListConversationsResponse)(nil), // 20: throwbar.agent.v1.ListConversationsResponse
-	(*ListEventsRequest)(nil),         // 21: throwbar.agent.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),        // 22: throwbar.agent.v1.ListEventsResponse
-	(*GetModelRequest)(nil),           // 23: throwbar.agent.v1.GetModelRequest
-	(*GetModelResponse)(nil),          // 24: throwbar.agent.v1.GetModelResponse
-	(*timestamppb.Timestamp)(nil),     // 25: google.protobuf.Timestamp
+	(*ApprovalRequested)(nil),         // 10: throwbar.agent.v1.ApprovalRequested
+	(*ApprovalResolved)(nil),          // 11: throwbar.agent.v1.ApprovalResolved
+	(*ToolResult)(nil),                // 12: throwbar.agent.v1.ToolResult
+	(*Message)(nil),                   // 13: throwbar.agent.v1.Message
+	(*Notice)(nil),                    // 14: throwbar.agent.v1.Notice
+	(*TurnError)(nil),                 // 15: throwbar.agent.v1.TurnError
+	(*Usage)(nil),                     // 16: throwbar.agent.v1.Usage
+	(*TurnEnded)(nil),                 // 17: throwbar.agent.v1.TurnEnded
+	(*StopTurnRequest)(nil),           // 18: throwbar.agent.v1.StopTurnRequest
+	(*StopTurnResponse)(nil),          // 19: throwbar.agent.v1.StopTurnResponse
+	(*Conversation)(nil),              // 20: throwbar.agent.v1.Conversation
+	(*ListConversationsRequest)(nil),  // 21: throwbar.agent.v1.ListConversationsRequest
+	(*ListConversationsResponse)(nil), // 22: throwbar.agent.v1.ListConversationsResponse
+	(*ListEventsRequest)(nil),         // 23: throwbar.agent.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),        // 24: throwbar.agent.v1.ListEventsResponse
+	(*GetModelRequest)(nil),           // 25: throwbar.agent.v1.GetModelRequest
+	(*GetModelResponse)(nil),          // 26: throwbar.agent.v1.GetModelResponse
+	(*timestamppb.Timestamp)(nil),     // 27: google.protobuf.Timestamp
 }
 var file_throwbar_agent_v1_agent_proto_depIdxs = []int32{
 	5,  // 0: throwbar.agent.v1.ChatResponse.event:type_name -> throwbar.agent.v1.Event
-	25, // 1: throwbar.agent.v1.Event.time:type_name -> google.protobuf.Timestamp
+	27, // 1: throwbar.agent.v1.Event.time:type_name -> google.protobuf.Timestamp
 	6,  // 2: throwbar.agent.v1.Event.turn_started:type_name -> throwbar.agent.v1.TurnStarted
 	7,  // 3: throwbar.agent.v1.Event.text_delta:type_name -> throwbar.agent.v1.TextDelta
 	8,  // 4: throwbar.agent.v1.Event.reasoning_delta:type_name -> throwbar.agent.v1.ReasoningDelta
 	9,  // 5: throwbar.agent.v1.Event.tool_call:type_name -> throwbar.agent.v1.ToolCall
-	10, // 6: throwbar.agent.v1.Event.tool_result:type_name -> throwbar.agent.v1.ToolResult
-	11, // 7: throwbar.agent.v1.Event.message:type_name -> throwbar.agent.v1.Message
-	12, // 8: throwbar.agent.v1.Event.notice:type_name -> throwbar.agent.v1.Notice
-	13, // 9: throwbar.agent.v1.Event.error:type_name -> throwbar.agent.v1.TurnError
-	14, // 10: throwbar.agent.v1.Event.usage:type_name -> throwbar.agent.v1.Usage
-	15, // 11: throwbar.agent.v1.Event.turn_ended:type_name -> throwbar.agent.v1.TurnEnded
-	0,  // 12: throwbar.agent.v1.ToolResult.outcome:type_name -> throwbar.agent.v1.Outcome
-	1,  // 13: throwbar.agent.v1.Message.role:type_name -> throwbar.agent.v1.Role
-	2,  // 14: throwbar.agent.v1.TurnEnded.reason:type_name -> throwbar.agent.v1.TurnEnd
-	25, // 15: throwbar.agent.v1.Conversation.created_at:type_name -> google.protobuf.Timestamp
-	25, // 16: throwbar.agent.v1.Conversation.updated_at:type_name -> google.protobuf.Timestamp
-	18, // 17: throwbar.agent.v1.ListConversationsResponse.conversations:type_name -> throwbar.agent.v1.Conversation
-	5,  // 18: throwbar.agent.v1.ListEventsResponse.events:type_name -> throwbar.agent.v1.Event
-	3,  // 19: throwbar.agent.v1.AgentService.Chat:input_type -> throwbar.agent.v1.ChatRequest
-	16, // 20: throwbar.agent.v1.AgentService.StopTurn:input_type -> throwbar.agent.v1.StopTurnRequest
-	19, // 21: throwbar.agent.v1.AgentService.ListConversations:input_type -> throwbar.agent.v1.ListConversationsRequest
-	21, // 22: throwbar.agent.v1.AgentService.ListEvents:input_type -> throwbar.agent.v1.ListEventsRequest
-	23, // 23: throwbar.agent.v1.AgentService.GetModel:input_type -> throwbar.agent.v1.GetModelRequest
-	4,  // 24: throwbar.agent.v1.AgentService.Chat:output_type -> throwbar.agent.v1.ChatResponse
-	17, // 25: throwbar.agent.v1.AgentService.StopTurn:output_type -> throwbar.agent.v1.StopTurnResponse
-	20, // 26: throwbar.agent.v1.AgentService.ListConversations:output_type -> throwbar.agent.v1.ListConversationsResponse
-	22, // 27: throwbar.agent.v1.AgentService.ListEvents:output_type -> throwbar.agent.v1.ListEventsResponse
-	24, // 28: throwbar.agent.v1.AgentService.GetModel:output_type -> throwbar.agent.v1.GetModelResponse
-	24, // [24:29] is the sub-list for method output_type
-	19, // [19:24] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	12, // 6: throwbar.agent.v1.Event.tool_result:type_name -> throwbar.agent.v1.ToolResult
+	13, // 7: throwbar.agent.v1.Event.message:type_name -> throwbar.agent.v1.Message
+	14, // 8: throwbar.agent.v1.Event.notice:type_name -> throwbar.agent.v1.Notice
+	15, // 9: throwbar.agent.v1.Event.error:type_name -> throwbar.agent.v1.TurnError
+	16, // 10: throwbar.agent.v1.Event.usage:type_name -> throwbar.agent.v1.Usage
+	17, // 11: throwbar.agent.v1.Event.turn_ended:type_name -> throwbar.agent.v1.TurnEnded
+	10, // 12: throwbar.agent.v1.Event.approval_requested:type_name -> throwbar.agent.v1.ApprovalRequested
+	11, // 13: throwbar.agent.v1.Event.approval_resolved:type_name -> throwbar.agent.v1.ApprovalResolved
+	27, // 14: throwbar.agent.v1.ApprovalRequested.expires_at:type_name -> google.protobuf.Timestamp
+	0,  // 15: throwbar.agent.v1.ToolResult.outcome:type_name -> throwbar.agent.v1.Outcome
+	1,  // 16: throwbar.agent.v1.Message.role:type_name -> throwbar.agent.v1.Role
+	2,  // 17: throwbar.agent.v1.TurnEnded.reason:type_name -> throwbar.agent.v1.TurnEnd
+	27, // 18: throwbar.agent.v1.Conversation.created_at:type_name -> google.protobuf.Timestamp
+	27, // 19: throwbar.agent.v1.Conversation.updated_at:type_name -> google.protobuf.Timestamp
+	20, // 20: throwbar.agent.v1.ListConversationsResponse.conversations:type_name -> throwbar.agent.v1.Conversation
+	5,  // 21: throwbar.agent.v1.ListEventsResponse.events:type_name -> throwbar.agent.v1.Event
+	3,  // 22: throwbar.agent.v1.AgentService.Chat:input_type -> throwbar.agent.v1.ChatRequest
+	18, // 23: throwbar.agent.v1.AgentService.StopTurn:input_type -> throwbar.agent.v1.StopTurnRequest
+	21, // 24: throwbar.agent.v1.AgentService.ListConversations:input_type -> throwbar.agent.v1.ListConversationsRequest
+	23, // 25: throwbar.agent.v1.AgentService.ListEvents:input_type -> throwbar.agent.v1.ListEventsRequest
+	25, // 26: throwbar.agent.v1.AgentService.GetModel:input_type -> throwbar.agent.v1.GetModelRequest
+	4,  // 27: throwbar.agent.v1.AgentService.Chat:output_type -> throwbar.agent.v1.ChatResponse
+	19, // 28: throwbar.agent.v1.AgentService.StopTurn:output_type -> throwbar.agent.v1.StopTurnResponse
+	22, // 29: throwbar.agent.v1.AgentService.ListConversations:output_type -> throwbar.agent.v1.ListConversationsResponse
+	24, // 30: throwbar.agent.v1.AgentService.ListEvents:output_type -> throwbar.agent.v1.ListEventsResponse
+	26, // 31: throwbar.agent.v1.AgentService.GetModel:output_type -> throwbar.agent.v1.GetModelResponse
+	27, // [27:32] is the sub-list for method output_type
+	22, // [22:27] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_throwbar_agent_v1_agent_proto_init() }
@@ -1832,16 +2042,18 @@ func file_throwbar_agent_v1_agent_proto_init() {
 		(*Event_Error)(nil),
 		(*Event_Usage)(nil),
 		(*Event_TurnEnded)(nil),
+		(*Event_ApprovalRequested)(nil),
+		(*Event_ApprovalResolved)(nil),
 	}
-	file_throwbar_agent_v1_agent_proto_msgTypes[16].OneofWrappers = []any{}
 	file_throwbar_agent_v1_agent_proto_msgTypes[18].OneofWrappers = []any{}
+	file_throwbar_agent_v1_agent_proto_msgTypes[20].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_throwbar_agent_v1_agent_proto_rawDesc), len(file_throwbar_agent_v1_agent_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   22,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

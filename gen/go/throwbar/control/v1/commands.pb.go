@@ -125,6 +125,8 @@ const (
 	DeviceChange_DEVICE_CHANGE_RENAMED DeviceChange = 4
 	// It was revoked.
 	DeviceChange_DEVICE_CHANGE_REVOKED DeviceChange = 5
+	// It has another token.
+	DeviceChange_DEVICE_CHANGE_ROTATED DeviceChange = 6
 )
 
 // Enum value maps for DeviceChange.
@@ -136,6 +138,7 @@ var (
 		3: "DEVICE_CHANGE_OFFLINE",
 		4: "DEVICE_CHANGE_RENAMED",
 		5: "DEVICE_CHANGE_REVOKED",
+		6: "DEVICE_CHANGE_ROTATED",
 	}
 	DeviceChange_value = map[string]int32{
 		"DEVICE_CHANGE_UNSPECIFIED": 0,
@@ -144,6 +147,7 @@ var (
 		"DEVICE_CHANGE_OFFLINE":     3,
 		"DEVICE_CHANGE_RENAMED":     4,
 		"DEVICE_CHANGE_REVOKED":     5,
+		"DEVICE_CHANGE_ROTATED":     6,
 	}
 )
 
@@ -188,7 +192,9 @@ type DispatchRequest struct {
 	// Run only if this is still the plan that a dry run returned.
 	PlanHash string `protobuf:"bytes,5,opt,name=plan_hash,json=planHash,proto3" json:"plan_hash,omitempty"`
 	// Go on when the caller goes away.
-	Detached      bool `protobuf:"varint,6,opt,name=detached,proto3" json:"detached,omitempty"`
+	Detached bool `protobuf:"varint,6,opt,name=detached,proto3" json:"detached,omitempty"`
+	// What the caller calls this request; shown on the approvals that it needs. Nothing is decided by it.
+	RequestId     string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -265,6 +271,13 @@ func (x *DispatchRequest) GetDetached() bool {
 	return false
 }
 
+func (x *DispatchRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // DispatchResponse has the outcome on every device.
 type DispatchResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -338,7 +351,9 @@ type DeviceOutcome struct {
 	//	*DeviceOutcome_Plan
 	Outcome isDeviceOutcome_Outcome `protobuf_oneof:"outcome"`
 	// Ids under which the server kept the tabs that this command took away; restoreTabs takes them.
-	SavedIds      []string `protobuf:"bytes,7,rep,name=saved_ids,json=savedIds,proto3" json:"saved_ids,omitempty"`
+	SavedIds []string `protobuf:"bytes,7,rep,name=saved_ids,json=savedIds,proto3" json:"saved_ids,omitempty"`
+	// The approval that it waits for, or was run under; empty if a person was not asked.
+	ApprovalId    string `protobuf:"bytes,8,opt,name=approval_id,json=approvalId,proto3" json:"approval_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -433,6 +448,13 @@ func (x *DeviceOutcome) GetSavedIds() []string {
 		return x.SavedIds
 	}
 	return nil
+}
+
+func (x *DeviceOutcome) GetApprovalId() string {
+	if x != nil {
+		return x.ApprovalId
+	}
+	return ""
 }
 
 type isDeviceOutcome_Outcome interface {
@@ -1047,7 +1069,9 @@ type SubmitRequest struct {
 	// Time to live: nothing runs after it. The command's own default if left out.
 	Ttl *durationpb.Duration `protobuf:"bytes,3,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	// Run only if this is still the plan that a dry run returned.
-	PlanHash      string `protobuf:"bytes,4,opt,name=plan_hash,json=planHash,proto3" json:"plan_hash,omitempty"`
+	PlanHash string `protobuf:"bytes,4,opt,name=plan_hash,json=planHash,proto3" json:"plan_hash,omitempty"`
+	// What the caller calls this request; shown on the approvals that it needs. Nothing is decided by it.
+	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1106,6 +1130,13 @@ func (x *SubmitRequest) GetTtl() *durationpb.Duration {
 func (x *SubmitRequest) GetPlanHash() string {
 	if x != nil {
 		return x.PlanHash
+	}
+	return ""
+}
+
+func (x *SubmitRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
 	}
 	return ""
 }
@@ -1186,7 +1217,9 @@ type Command struct {
 	// Who asked: the id of a token or of a conversation.
 	Principal string `protobuf:"bytes,13,opt,name=principal,proto3" json:"principal,omitempty"`
 	// One line about the outcome that stays when the payloads are cleared, for example closedCount=4.
-	Summary       string `protobuf:"bytes,14,opt,name=summary,proto3" json:"summary,omitempty"`
+	Summary string `protobuf:"bytes,14,opt,name=summary,proto3" json:"summary,omitempty"`
+	// The approval that it waits for, or was run under; empty if a person was not asked.
+	ApprovalId    string `protobuf:"bytes,15,opt,name=approval_id,json=approvalId,proto3" json:"approval_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1315,6 +1348,13 @@ func (x *Command) GetPrincipal() string {
 func (x *Command) GetSummary() string {
 	if x != nil {
 		return x.Summary
+	}
+	return ""
+}
+
+func (x *Command) GetApprovalId() string {
+	if x != nil {
+		return x.ApprovalId
 	}
 	return ""
 }
@@ -1664,6 +1704,7 @@ type Event struct {
 	//
 	//	*Event_Command
 	//	*Event_Device
+	//	*Event_Approval
 	Kind          isEvent_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1745,6 +1786,15 @@ func (x *Event) GetDevice() *DeviceEvent {
 	return nil
 }
 
+func (x *Event) GetApproval() *ApprovalEvent {
+	if x != nil {
+		if x, ok := x.Kind.(*Event_Approval); ok {
+			return x.Approval
+		}
+	}
+	return nil
+}
+
 type isEvent_Kind interface {
 	isEvent_Kind()
 }
@@ -1759,9 +1809,89 @@ type Event_Device struct {
 	Device *DeviceEvent `protobuf:"bytes,5,opt,name=device,proto3,oneof"`
 }
 
+type Event_Approval struct {
+	// An approval was asked for, is about to expire, or was resolved.
+	Approval *ApprovalEvent `protobuf:"bytes,6,opt,name=approval,proto3,oneof"`
+}
+
 func (*Event_Command) isEvent_Kind() {}
 
 func (*Event_Device) isEvent_Kind() {}
+
+func (*Event_Approval) isEvent_Kind() {}
+
+// ApprovalEvent is a change of an approval. ApprovalService has the approval itself.
+type ApprovalEvent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The approval.
+	ApprovalId string `protobuf:"bytes,1,opt,name=approval_id,json=approvalId,proto3" json:"approval_id,omitempty"`
+	// The dispatch that its calls are part of.
+	GroupId string `protobuf:"bytes,2,opt,name=group_id,json=groupId,proto3" json:"group_id,omitempty"`
+	// Name of its state, for example pending.
+	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	// It is about to expire.
+	Warning       bool `protobuf:"varint,4,opt,name=warning,proto3" json:"warning,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApprovalEvent) Reset() {
+	*x = ApprovalEvent{}
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApprovalEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApprovalEvent) ProtoMessage() {}
+
+func (x *ApprovalEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApprovalEvent.ProtoReflect.Descriptor instead.
+func (*ApprovalEvent) Descriptor() ([]byte, []int) {
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ApprovalEvent) GetApprovalId() string {
+	if x != nil {
+		return x.ApprovalId
+	}
+	return ""
+}
+
+func (x *ApprovalEvent) GetGroupId() string {
+	if x != nil {
+		return x.GroupId
+	}
+	return ""
+}
+
+func (x *ApprovalEvent) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *ApprovalEvent) GetWarning() bool {
+	if x != nil {
+		return x.Warning
+	}
+	return false
+}
 
 // CommandEvent is one step in a command's life.
 type CommandEvent struct {
@@ -1782,7 +1912,7 @@ type CommandEvent struct {
 
 func (x *CommandEvent) Reset() {
 	*x = CommandEvent{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[22]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1794,7 +1924,7 @@ func (x *CommandEvent) String() string {
 func (*CommandEvent) ProtoMessage() {}
 
 func (x *CommandEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[22]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1807,7 +1937,7 @@ func (x *CommandEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandEvent.ProtoReflect.Descriptor instead.
 func (*CommandEvent) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{22}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CommandEvent) GetCommandId() string {
@@ -1858,7 +1988,7 @@ type DeviceEvent struct {
 
 func (x *DeviceEvent) Reset() {
 	*x = DeviceEvent{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[23]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1870,7 +2000,7 @@ func (x *DeviceEvent) String() string {
 func (*DeviceEvent) ProtoMessage() {}
 
 func (x *DeviceEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[23]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1883,7 +2013,7 @@ func (x *DeviceEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceEvent.ProtoReflect.Descriptor instead.
 func (*DeviceEvent) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{23}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DeviceEvent) GetChange() DeviceChange {
@@ -1911,7 +2041,7 @@ type CancelCommandRequest struct {
 
 func (x *CancelCommandRequest) Reset() {
 	*x = CancelCommandRequest{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[24]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1923,7 +2053,7 @@ func (x *CancelCommandRequest) String() string {
 func (*CancelCommandRequest) ProtoMessage() {}
 
 func (x *CancelCommandRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[24]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1936,7 +2066,7 @@ func (x *CancelCommandRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelCommandRequest.ProtoReflect.Descriptor instead.
 func (*CancelCommandRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{24}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CancelCommandRequest) GetCommandId() string {
@@ -1957,7 +2087,7 @@ type CancelCommandResponse struct {
 
 func (x *CancelCommandResponse) Reset() {
 	*x = CancelCommandResponse{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[25]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1969,7 +2099,7 @@ func (x *CancelCommandResponse) String() string {
 func (*CancelCommandResponse) ProtoMessage() {}
 
 func (x *CancelCommandResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[25]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1982,7 +2112,7 @@ func (x *CancelCommandResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelCommandResponse.ProtoReflect.Descriptor instead.
 func (*CancelCommandResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{25}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CancelCommandResponse) GetCommand() *Command {
@@ -2003,7 +2133,7 @@ type GetCatalogueRequest struct {
 
 func (x *GetCatalogueRequest) Reset() {
 	*x = GetCatalogueRequest{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[26]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2015,7 +2145,7 @@ func (x *GetCatalogueRequest) String() string {
 func (*GetCatalogueRequest) ProtoMessage() {}
 
 func (x *GetCatalogueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[26]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2028,7 +2158,7 @@ func (x *GetCatalogueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCatalogueRequest.ProtoReflect.Descriptor instead.
 func (*GetCatalogueRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{26}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetCatalogueRequest) GetDigest() string {
@@ -2053,7 +2183,7 @@ type GetCatalogueResponse struct {
 
 func (x *GetCatalogueResponse) Reset() {
 	*x = GetCatalogueResponse{}
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[27]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2065,7 +2195,7 @@ func (x *GetCatalogueResponse) String() string {
 func (*GetCatalogueResponse) ProtoMessage() {}
 
 func (x *GetCatalogueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_commands_proto_msgTypes[27]
+	mi := &file_throwbar_control_v1_commands_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2078,7 +2208,7 @@ func (x *GetCatalogueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCatalogueResponse.ProtoReflect.Descriptor instead.
 func (*GetCatalogueResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{27}
+	return file_throwbar_control_v1_commands_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetCatalogueResponse) GetDescriptors() []byte {
@@ -2106,7 +2236,7 @@ var File_throwbar_control_v1_commands_proto protoreflect.FileDescriptor
 
 const file_throwbar_control_v1_commands_proto_rawDesc = "" +
 	"\n" +
-	"\"throwbar/control/v1/commands.proto\x12\x13throwbar.control.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!throwbar/command/v1/command.proto\x1a\x1fthrowbar/command/v1/state.proto\x1a\x1fthrowbar/option/v1/option.proto\"\x9f\x02\n" +
+	"\"throwbar/control/v1/commands.proto\x12\x13throwbar.control.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!throwbar/command/v1/command.proto\x1a\x1fthrowbar/command/v1/state.proto\x1a\x1fthrowbar/option/v1/option.proto\"\xc7\x02\n" +
 	"\x0fDispatchRequest\x126\n" +
 	"\n" +
 	"device_ids\x18\x01 \x03(\tB\x17\xbaH\x10\x92\x01\r\x10\xf4\x03\x18\x01\"\x06r\x04\x10\x01\x18 \xd0\xf3\x18\x05R\tdeviceIds\x12;\n" +
@@ -2114,10 +2244,12 @@ const file_throwbar_control_v1_commands_proto_rawDesc = "" +
 	"\x03ttl\x18\x03 \x01(\v2\x19.google.protobuf.DurationB\x0e\xbaH\v\xaa\x01\b\"\x04\b\x80\xa3\x05*\x00R\x03ttl\x12\x17\n" +
 	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12%\n" +
 	"\tplan_hash\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\bplanHash\x12\x1a\n" +
-	"\bdetached\x18\x06 \x01(\bR\bdetached\"o\n" +
+	"\bdetached\x18\x06 \x01(\bR\bdetached\x12&\n" +
+	"\n" +
+	"request_id\x18\a \x01(\tB\a\xbaH\x04r\x02\x18@R\trequestId\"o\n" +
 	"\x10DispatchResponse\x12>\n" +
 	"\boutcomes\x18\x01 \x03(\v2\".throwbar.control.v1.DeviceOutcomeR\boutcomes\x12\x1b\n" +
-	"\tplan_hash\x18\x02 \x01(\tR\bplanHash\"\xc3\x02\n" +
+	"\tplan_hash\x18\x02 \x01(\tR\bplanHash\"\xe4\x02\n" +
 	"\rDeviceOutcome\x12!\n" +
 	"\tdevice_id\x18\x01 \x01(\tB\x04\xd0\xf3\x18\x05R\bdeviceId\x12\x1f\n" +
 	"\vdevice_name\x18\x02 \x01(\tR\n" +
@@ -2127,7 +2259,9 @@ const file_throwbar_control_v1_commands_proto_rawDesc = "" +
 	"\x06result\x18\x04 \x01(\v2\x1b.throwbar.command.v1.ResultH\x00R\x06result\x129\n" +
 	"\x05error\x18\x05 \x01(\v2!.throwbar.command.v1.CommandErrorH\x00R\x05error\x12/\n" +
 	"\x04plan\x18\x06 \x01(\v2\x19.throwbar.control.v1.PlanH\x00R\x04plan\x12!\n" +
-	"\tsaved_ids\x18\a \x03(\tB\x04\xd0\xf3\x18\x04R\bsavedIdsB\t\n" +
+	"\tsaved_ids\x18\a \x03(\tB\x04\xd0\xf3\x18\x04R\bsavedIds\x12\x1f\n" +
+	"\vapproval_id\x18\b \x01(\tR\n" +
+	"approvalIdB\t\n" +
 	"\aoutcome\"y\n" +
 	"\x04Plan\x123\n" +
 	"\x06action\x18\x01 \x01(\v2\x1b.throwbar.command.v1.ActionR\x06action\x12<\n" +
@@ -2163,15 +2297,17 @@ const file_throwbar_control_v1_commands_proto_rawDesc = "" +
 	"_device_id\"|\n" +
 	"\fUndoResponse\x12,\n" +
 	"\x12undone_command_ids\x18\x01 \x03(\tR\x10undoneCommandIds\x12>\n" +
-	"\boutcomes\x18\x02 \x03(\v2\".throwbar.control.v1.DeviceOutcomeR\boutcomes\"\xe8\x01\n" +
+	"\boutcomes\x18\x02 \x03(\v2\".throwbar.control.v1.DeviceOutcomeR\boutcomes\"\x90\x02\n" +
 	"\rSubmitRequest\x126\n" +
 	"\n" +
 	"device_ids\x18\x01 \x03(\tB\x17\xbaH\x10\x92\x01\r\x10\xf4\x03\x18\x01\"\x06r\x04\x10\x01\x18 \xd0\xf3\x18\x05R\tdeviceIds\x12;\n" +
 	"\x06action\x18\x02 \x01(\v2\x1b.throwbar.command.v1.ActionB\x06\xbaH\x03\xc8\x01\x01R\x06action\x12;\n" +
 	"\x03ttl\x18\x03 \x01(\v2\x19.google.protobuf.DurationB\x0e\xbaH\v\xaa\x01\b\"\x04\b\x80\xa3\x05*\x00R\x03ttl\x12%\n" +
-	"\tplan_hash\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\bplanHash\"P\n" +
+	"\tplan_hash\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\bplanHash\x12&\n" +
+	"\n" +
+	"request_id\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x18@R\trequestId\"P\n" +
 	"\x0eSubmitResponse\x12>\n" +
-	"\boutcomes\x18\x01 \x03(\v2\".throwbar.control.v1.DeviceOutcomeR\boutcomes\"\xd2\x04\n" +
+	"\boutcomes\x18\x01 \x03(\v2\".throwbar.control.v1.DeviceOutcomeR\boutcomes\"\xf3\x04\n" +
 	"\aCommand\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x19\n" +
@@ -2190,7 +2326,9 @@ const file_throwbar_control_v1_commands_proto_rawDesc = "" +
 	"\x06result\x18\v \x01(\v2\x1b.throwbar.command.v1.ResultR\x06result\x127\n" +
 	"\x05error\x18\f \x01(\v2!.throwbar.command.v1.CommandErrorR\x05error\x12\x1c\n" +
 	"\tprincipal\x18\r \x01(\tR\tprincipal\x12\x18\n" +
-	"\asummary\x18\x0e \x01(\tR\asummary\"=\n" +
+	"\asummary\x18\x0e \x01(\tR\asummary\x12\x1f\n" +
+	"\vapproval_id\x18\x0f \x01(\tR\n" +
+	"approvalId\"=\n" +
 	"\x11GetCommandRequest\x12(\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\tcommandId\"L\n" +
@@ -2220,14 +2358,21 @@ const file_throwbar_control_v1_commands_proto_rawDesc = "" +
 	"_device_id\"]\n" +
 	"\x13WatchEventsResponse\x120\n" +
 	"\x05event\x18\x01 \x01(\v2\x1a.throwbar.control.v1.EventR\x05event\x12\x14\n" +
-	"\x05reset\x18\x02 \x01(\bR\x05reset\"\xf5\x01\n" +
+	"\x05reset\x18\x02 \x01(\bR\x05reset\"\xb7\x02\n" +
 	"\x05Event\x12\x16\n" +
 	"\x06cursor\x18\x01 \x01(\x04R\x06cursor\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12!\n" +
 	"\tdevice_id\x18\x03 \x01(\tB\x04\xd0\xf3\x18\x05R\bdeviceId\x12=\n" +
 	"\acommand\x18\x04 \x01(\v2!.throwbar.control.v1.CommandEventH\x00R\acommand\x12:\n" +
-	"\x06device\x18\x05 \x01(\v2 .throwbar.control.v1.DeviceEventH\x00R\x06deviceB\x06\n" +
-	"\x04kind\"\x9f\x01\n" +
+	"\x06device\x18\x05 \x01(\v2 .throwbar.control.v1.DeviceEventH\x00R\x06device\x12@\n" +
+	"\bapproval\x18\x06 \x01(\v2\".throwbar.control.v1.ApprovalEventH\x00R\bapprovalB\x06\n" +
+	"\x04kind\"{\n" +
+	"\rApprovalEvent\x12\x1f\n" +
+	"\vapproval_id\x18\x01 \x01(\tR\n" +
+	"approvalId\x12\x19\n" +
+	"\bgroup_id\x18\x02 \x01(\tR\agroupId\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\x12\x18\n" +
+	"\awarning\x18\x04 \x01(\bR\awarning\"\x9f\x01\n" +
 	"\fCommandEvent\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x12\n" +
@@ -2260,14 +2405,15 @@ const file_throwbar_control_v1_commands_proto_rawDesc = "" +
 	"\fSTATE_FAILED\x10\x06\x12\x11\n" +
 	"\rSTATE_EXPIRED\x10\a\x12\x13\n" +
 	"\x0fSTATE_CANCELLED\x10\b\x12\x15\n" +
-	"\x11STATE_INTERRUPTED\x10\t*\xb2\x01\n" +
+	"\x11STATE_INTERRUPTED\x10\t*\xcd\x01\n" +
 	"\fDeviceChange\x12\x1d\n" +
 	"\x19DEVICE_CHANGE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14DEVICE_CHANGE_PAIRED\x10\x01\x12\x18\n" +
 	"\x14DEVICE_CHANGE_ONLINE\x10\x02\x12\x19\n" +
 	"\x15DEVICE_CHANGE_OFFLINE\x10\x03\x12\x19\n" +
 	"\x15DEVICE_CHANGE_RENAMED\x10\x04\x12\x19\n" +
-	"\x15DEVICE_CHANGE_REVOKED\x10\x052\xd1\x06\n" +
+	"\x15DEVICE_CHANGE_REVOKED\x10\x05\x12\x19\n" +
+	"\x15DEVICE_CHANGE_ROTATED\x10\x062\xd1\x06\n" +
 	"\x0eCommandService\x12_\n" +
 	"\bDispatch\x12$.throwbar.control.v1.DispatchRequest\x1a%.throwbar.control.v1.DispatchResponse\"\x06\xca\xf3\x18\x02\b\x03\x12Y\n" +
 	"\x06Submit\x12\".throwbar.control.v1.SubmitRequest\x1a#.throwbar.control.v1.SubmitResponse\"\x06\xca\xf3\x18\x02\b\x03\x12u\n" +
@@ -2294,7 +2440,7 @@ func file_throwbar_control_v1_commands_proto_rawDescGZIP() []byte {
 }
 
 var file_throwbar_control_v1_commands_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_throwbar_control_v1_commands_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_throwbar_control_v1_commands_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_throwbar_control_v1_commands_proto_goTypes = []any{
 	(State)(0),                     // 0: throwbar.control.v1.State
 	(DeviceChange)(0),              // 1: throwbar.control.v1.DeviceChange
@@ -2320,78 +2466,80 @@ var file_throwbar_control_v1_commands_proto_goTypes = []any{
 	(*WatchEventsRequest)(nil),     // 21: throwbar.control.v1.WatchEventsRequest
 	(*WatchEventsResponse)(nil),    // 22: throwbar.control.v1.WatchEventsResponse
 	(*Event)(nil),                  // 23: throwbar.control.v1.Event
-	(*CommandEvent)(nil),           // 24: throwbar.control.v1.CommandEvent
-	(*DeviceEvent)(nil),            // 25: throwbar.control.v1.DeviceEvent
-	(*CancelCommandRequest)(nil),   // 26: throwbar.control.v1.CancelCommandRequest
-	(*CancelCommandResponse)(nil),  // 27: throwbar.control.v1.CancelCommandResponse
-	(*GetCatalogueRequest)(nil),    // 28: throwbar.control.v1.GetCatalogueRequest
-	(*GetCatalogueResponse)(nil),   // 29: throwbar.control.v1.GetCatalogueResponse
-	(*v1.Action)(nil),              // 30: throwbar.command.v1.Action
-	(*durationpb.Duration)(nil),    // 31: google.protobuf.Duration
-	(*v1.Result)(nil),              // 32: throwbar.command.v1.Result
-	(*v1.CommandError)(nil),        // 33: throwbar.command.v1.CommandError
-	(v1.ItemStatus)(0),             // 34: throwbar.command.v1.ItemStatus
-	(*timestamppb.Timestamp)(nil),  // 35: google.protobuf.Timestamp
+	(*ApprovalEvent)(nil),          // 24: throwbar.control.v1.ApprovalEvent
+	(*CommandEvent)(nil),           // 25: throwbar.control.v1.CommandEvent
+	(*DeviceEvent)(nil),            // 26: throwbar.control.v1.DeviceEvent
+	(*CancelCommandRequest)(nil),   // 27: throwbar.control.v1.CancelCommandRequest
+	(*CancelCommandResponse)(nil),  // 28: throwbar.control.v1.CancelCommandResponse
+	(*GetCatalogueRequest)(nil),    // 29: throwbar.control.v1.GetCatalogueRequest
+	(*GetCatalogueResponse)(nil),   // 30: throwbar.control.v1.GetCatalogueResponse
+	(*v1.Action)(nil),              // 31: throwbar.command.v1.Action
+	(*durationpb.Duration)(nil),    // 32: google.protobuf.Duration
+	(*v1.Result)(nil),              // 33: throwbar.command.v1.Result
+	(*v1.CommandError)(nil),        // 34: throwbar.command.v1.CommandError
+	(v1.ItemStatus)(0),             // 35: throwbar.command.v1.ItemStatus
+	(*timestamppb.Timestamp)(nil),  // 36: google.protobuf.Timestamp
 }
 var file_throwbar_control_v1_commands_proto_depIdxs = []int32{
-	30, // 0: throwbar.control.v1.DispatchRequest.action:type_name -> throwbar.command.v1.Action
-	31, // 1: throwbar.control.v1.DispatchRequest.ttl:type_name -> google.protobuf.Duration
+	31, // 0: throwbar.control.v1.DispatchRequest.action:type_name -> throwbar.command.v1.Action
+	32, // 1: throwbar.control.v1.DispatchRequest.ttl:type_name -> google.protobuf.Duration
 	4,  // 2: throwbar.control.v1.DispatchResponse.outcomes:type_name -> throwbar.control.v1.DeviceOutcome
-	32, // 3: throwbar.control.v1.DeviceOutcome.result:type_name -> throwbar.command.v1.Result
-	33, // 4: throwbar.control.v1.DeviceOutcome.error:type_name -> throwbar.command.v1.CommandError
+	33, // 3: throwbar.control.v1.DeviceOutcome.result:type_name -> throwbar.command.v1.Result
+	34, // 4: throwbar.control.v1.DeviceOutcome.error:type_name -> throwbar.command.v1.CommandError
 	5,  // 5: throwbar.control.v1.DeviceOutcome.plan:type_name -> throwbar.control.v1.Plan
-	30, // 6: throwbar.control.v1.Plan.action:type_name -> throwbar.command.v1.Action
+	31, // 6: throwbar.control.v1.Plan.action:type_name -> throwbar.command.v1.Action
 	6,  // 7: throwbar.control.v1.Plan.targets:type_name -> throwbar.control.v1.PlannedTarget
-	34, // 8: throwbar.control.v1.PlannedTarget.status:type_name -> throwbar.command.v1.ItemStatus
+	35, // 8: throwbar.control.v1.PlannedTarget.status:type_name -> throwbar.command.v1.ItemStatus
 	8,  // 9: throwbar.control.v1.DispatchStreamRequest.items:type_name -> throwbar.control.v1.DispatchStreamItem
 	2,  // 10: throwbar.control.v1.DispatchStreamItem.dispatch:type_name -> throwbar.control.v1.DispatchRequest
 	9,  // 11: throwbar.control.v1.DispatchStreamItem.cancel:type_name -> throwbar.control.v1.DispatchCancel
 	11, // 12: throwbar.control.v1.DispatchStreamResponse.answers:type_name -> throwbar.control.v1.DispatchStreamAnswer
 	3,  // 13: throwbar.control.v1.DispatchStreamAnswer.response:type_name -> throwbar.control.v1.DispatchResponse
-	33, // 14: throwbar.control.v1.DispatchStreamAnswer.error:type_name -> throwbar.command.v1.CommandError
+	34, // 14: throwbar.control.v1.DispatchStreamAnswer.error:type_name -> throwbar.command.v1.CommandError
 	4,  // 15: throwbar.control.v1.UndoResponse.outcomes:type_name -> throwbar.control.v1.DeviceOutcome
-	30, // 16: throwbar.control.v1.SubmitRequest.action:type_name -> throwbar.command.v1.Action
-	31, // 17: throwbar.control.v1.SubmitRequest.ttl:type_name -> google.protobuf.Duration
+	31, // 16: throwbar.control.v1.SubmitRequest.action:type_name -> throwbar.command.v1.Action
+	32, // 17: throwbar.control.v1.SubmitRequest.ttl:type_name -> google.protobuf.Duration
 	4,  // 18: throwbar.control.v1.SubmitResponse.outcomes:type_name -> throwbar.control.v1.DeviceOutcome
-	30, // 19: throwbar.control.v1.Command.action:type_name -> throwbar.command.v1.Action
+	31, // 19: throwbar.control.v1.Command.action:type_name -> throwbar.command.v1.Action
 	0,  // 20: throwbar.control.v1.Command.state:type_name -> throwbar.control.v1.State
-	35, // 21: throwbar.control.v1.Command.created_at:type_name -> google.protobuf.Timestamp
-	35, // 22: throwbar.control.v1.Command.deadline:type_name -> google.protobuf.Timestamp
-	35, // 23: throwbar.control.v1.Command.ended_at:type_name -> google.protobuf.Timestamp
-	32, // 24: throwbar.control.v1.Command.result:type_name -> throwbar.command.v1.Result
-	33, // 25: throwbar.control.v1.Command.error:type_name -> throwbar.command.v1.CommandError
+	36, // 21: throwbar.control.v1.Command.created_at:type_name -> google.protobuf.Timestamp
+	36, // 22: throwbar.control.v1.Command.deadline:type_name -> google.protobuf.Timestamp
+	36, // 23: throwbar.control.v1.Command.ended_at:type_name -> google.protobuf.Timestamp
+	33, // 24: throwbar.control.v1.Command.result:type_name -> throwbar.command.v1.Result
+	34, // 25: throwbar.control.v1.Command.error:type_name -> throwbar.command.v1.CommandError
 	16, // 26: throwbar.control.v1.GetCommandResponse.command:type_name -> throwbar.control.v1.Command
 	16, // 27: throwbar.control.v1.ListCommandsResponse.commands:type_name -> throwbar.control.v1.Command
 	23, // 28: throwbar.control.v1.WatchEventsResponse.event:type_name -> throwbar.control.v1.Event
-	35, // 29: throwbar.control.v1.Event.time:type_name -> google.protobuf.Timestamp
-	24, // 30: throwbar.control.v1.Event.command:type_name -> throwbar.control.v1.CommandEvent
-	25, // 31: throwbar.control.v1.Event.device:type_name -> throwbar.control.v1.DeviceEvent
-	0,  // 32: throwbar.control.v1.CommandEvent.state:type_name -> throwbar.control.v1.State
-	1,  // 33: throwbar.control.v1.DeviceEvent.change:type_name -> throwbar.control.v1.DeviceChange
-	16, // 34: throwbar.control.v1.CancelCommandResponse.command:type_name -> throwbar.control.v1.Command
-	2,  // 35: throwbar.control.v1.CommandService.Dispatch:input_type -> throwbar.control.v1.DispatchRequest
-	14, // 36: throwbar.control.v1.CommandService.Submit:input_type -> throwbar.control.v1.SubmitRequest
-	7,  // 37: throwbar.control.v1.CommandService.DispatchStream:input_type -> throwbar.control.v1.DispatchStreamRequest
-	12, // 38: throwbar.control.v1.CommandService.Undo:input_type -> throwbar.control.v1.UndoRequest
-	17, // 39: throwbar.control.v1.CommandService.GetCommand:input_type -> throwbar.control.v1.GetCommandRequest
-	19, // 40: throwbar.control.v1.CommandService.ListCommands:input_type -> throwbar.control.v1.ListCommandsRequest
-	21, // 41: throwbar.control.v1.CommandService.WatchEvents:input_type -> throwbar.control.v1.WatchEventsRequest
-	26, // 42: throwbar.control.v1.CommandService.CancelCommand:input_type -> throwbar.control.v1.CancelCommandRequest
-	28, // 43: throwbar.control.v1.CatalogueService.GetCatalogue:input_type -> throwbar.control.v1.GetCatalogueRequest
-	3,  // 44: throwbar.control.v1.CommandService.Dispatch:output_type -> throwbar.control.v1.DispatchResponse
-	15, // 45: throwbar.control.v1.CommandService.Submit:output_type -> throwbar.control.v1.SubmitResponse
-	10, // 46: throwbar.control.v1.CommandService.DispatchStream:output_type -> throwbar.control.v1.DispatchStreamResponse
-	13, // 47: throwbar.control.v1.CommandService.Undo:output_type -> throwbar.control.v1.UndoResponse
-	18, // 48: throwbar.control.v1.CommandService.GetCommand:output_type -> throwbar.control.v1.GetCommandResponse
-	20, // 49: throwbar.control.v1.CommandService.ListCommands:output_type -> throwbar.control.v1.ListCommandsResponse
-	22, // 50: throwbar.control.v1.CommandService.WatchEvents:output_type -> throwbar.control.v1.WatchEventsResponse
-	27, // 51: throwbar.control.v1.CommandService.CancelCommand:output_type -> throwbar.control.v1.CancelCommandResponse
-	29, // 52: throwbar.control.v1.CatalogueService.GetCatalogue:output_type -> throwbar.control.v1.GetCatalogueResponse
-	44, // [44:53] is the sub-list for method output_type
-	35, // [35:44] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	36, // 29: throwbar.control.v1.Event.time:type_name -> google.protobuf.Timestamp
+	25, // 30: throwbar.control.v1.Event.command:type_name -> throwbar.control.v1.CommandEvent
+	26, // 31: throwbar.control.v1.Event.device:type_name -> throwbar.control.v1.DeviceEvent
+	24, // 32: throwbar.control.v1.Event.approval:type_name -> throwbar.control.v1.ApprovalEvent
+	0,  // 33: throwbar.control.v1.CommandEvent.state:type_name -> throwbar.control.v1.State
+	1,  // 34: throwbar.control.v1.DeviceEvent.change:type_name -> throwbar.control.v1.DeviceChange
+	16, // 35: throwbar.control.v1.CancelCommandResponse.command:type_name -> throwbar.control.v1.Command
+	2,  // 36: throwbar.control.v1.CommandService.Dispatch:input_type -> throwbar.control.v1.DispatchRequest
+	14, // 37: throwbar.control.v1.CommandService.Submit:input_type -> throwbar.control.v1.SubmitRequest
+	7,  // 38: throwbar.control.v1.CommandService.DispatchStream:input_type -> throwbar.control.v1.DispatchStreamRequest
+	12, // 39: throwbar.control.v1.CommandService.Undo:input_type -> throwbar.control.v1.UndoRequest
+	17, // 40: throwbar.control.v1.CommandService.GetCommand:input_type -> throwbar.control.v1.GetCommandRequest
+	19, // 41: throwbar.control.v1.CommandService.ListCommands:input_type -> throwbar.control.v1.ListCommandsRequest
+	21, // 42: throwbar.control.v1.CommandService.WatchEvents:input_type -> throwbar.control.v1.WatchEventsRequest
+	27, // 43: throwbar.control.v1.CommandService.CancelCommand:input_type -> throwbar.control.v1.CancelCommandRequest
+	29, // 44: throwbar.control.v1.CatalogueService.GetCatalogue:input_type -> throwbar.control.v1.GetCatalogueRequest
+	3,  // 45: throwbar.control.v1.CommandService.Dispatch:output_type -> throwbar.control.v1.DispatchResponse
+	15, // 46: throwbar.control.v1.CommandService.Submit:output_type -> throwbar.control.v1.SubmitResponse
+	10, // 47: throwbar.control.v1.CommandService.DispatchStream:output_type -> throwbar.control.v1.DispatchStreamResponse
+	13, // 48: throwbar.control.v1.CommandService.Undo:output_type -> throwbar.control.v1.UndoResponse
+	18, // 49: throwbar.control.v1.CommandService.GetCommand:output_type -> throwbar.control.v1.GetCommandResponse
+	20, // 50: throwbar.control.v1.CommandService.ListCommands:output_type -> throwbar.control.v1.ListCommandsResponse
+	22, // 51: throwbar.control.v1.CommandService.WatchEvents:output_type -> throwbar.control.v1.WatchEventsResponse
+	28, // 52: throwbar.control.v1.CommandService.CancelCommand:output_type -> throwbar.control.v1.CancelCommandResponse
+	30, // 53: throwbar.control.v1.CatalogueService.GetCatalogue:output_type -> throwbar.control.v1.GetCatalogueResponse
+	45, // [45:54] is the sub-list for method output_type
+	36, // [36:45] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_throwbar_control_v1_commands_proto_init() }
@@ -2418,6 +2566,7 @@ func file_throwbar_control_v1_commands_proto_init() {
 	file_throwbar_control_v1_commands_proto_msgTypes[21].OneofWrappers = []any{
 		(*Event_Command)(nil),
 		(*Event_Device)(nil),
+		(*Event_Approval)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2425,7 +2574,7 @@ func file_throwbar_control_v1_commands_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_throwbar_control_v1_commands_proto_rawDesc), len(file_throwbar_control_v1_commands_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

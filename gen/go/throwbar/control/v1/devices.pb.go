@@ -531,6 +531,89 @@ func (*RevokeDeviceResponse) Descriptor() ([]byte, []int) {
 	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{7}
 }
 
+// RotateDeviceRequest asks for another token of a device.
+type RotateDeviceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The device.
+	DeviceId      string `protobuf:"bytes,1,opt,name=device_id,json=deviceId,proto3" json:"device_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateDeviceRequest) Reset() {
+	*x = RotateDeviceRequest{}
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateDeviceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateDeviceRequest) ProtoMessage() {}
+
+func (x *RotateDeviceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateDeviceRequest.ProtoReflect.Descriptor instead.
+func (*RotateDeviceRequest) Descriptor() ([]byte, []int) {
+	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *RotateDeviceRequest) GetDeviceId() string {
+	if x != nil {
+		return x.DeviceId
+	}
+	return ""
+}
+
+// RotateDeviceResponse says that the device is asked.
+type RotateDeviceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateDeviceResponse) Reset() {
+	*x = RotateDeviceResponse{}
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateDeviceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateDeviceResponse) ProtoMessage() {}
+
+func (x *RotateDeviceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateDeviceResponse.ProtoReflect.Descriptor instead.
+func (*RotateDeviceResponse) Descriptor() ([]byte, []int) {
+	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{9}
+}
+
 // CreatePairingCodeRequest asks for a code.
 type CreatePairingCodeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -540,7 +623,7 @@ type CreatePairingCodeRequest struct {
 
 func (x *CreatePairingCodeRequest) Reset() {
 	*x = CreatePairingCodeRequest{}
-	mi := &file_throwbar_control_v1_devices_proto_msgTypes[8]
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -552,7 +635,7 @@ func (x *CreatePairingCodeRequest) String() string {
 func (*CreatePairingCodeRequest) ProtoMessage() {}
 
 func (x *CreatePairingCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_devices_proto_msgTypes[8]
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -565,7 +648,7 @@ func (x *CreatePairingCodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreatePairingCodeRequest.ProtoReflect.Descriptor instead.
 func (*CreatePairingCodeRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{8}
+	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{10}
 }
 
 // CreatePairingCodeResponse has the code to type on the device.
@@ -583,7 +666,7 @@ type CreatePairingCodeResponse struct {
 
 func (x *CreatePairingCodeResponse) Reset() {
 	*x = CreatePairingCodeResponse{}
-	mi := &file_throwbar_control_v1_devices_proto_msgTypes[9]
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -595,7 +678,7 @@ func (x *CreatePairingCodeResponse) String() string {
 func (*CreatePairingCodeResponse) ProtoMessage() {}
 
 func (x *CreatePairingCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_devices_proto_msgTypes[9]
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -608,7 +691,7 @@ func (x *CreatePairingCodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreatePairingCodeResponse.ProtoReflect.Descriptor instead.
 func (*CreatePairingCodeResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{9}
+	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CreatePairingCodeResponse) GetCode() string {
@@ -644,14 +727,16 @@ type Token struct {
 	// When it was made.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// The device it belongs to; empty for a person's or program's.
-	DeviceId      string `protobuf:"bytes,5,opt,name=device_id,json=deviceId,proto3" json:"device_id,omitempty"`
+	DeviceId string `protobuf:"bytes,5,opt,name=device_id,json=deviceId,proto3" json:"device_id,omitempty"`
+	// When it stops working; never if unset.
+	ExpiresAt     *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_throwbar_control_v1_devices_proto_msgTypes[10]
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -663,7 +748,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_devices_proto_msgTypes[10]
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -676,7 +761,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{10}
+	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Token) GetTokenId() string {
@@ -714,20 +799,29 @@ func (x *Token) GetDeviceId() string {
 	return ""
 }
 
+func (x *Token) GetExpiresAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpiresAt
+	}
+	return nil
+}
+
 // CreateTokenRequest asks for a token.
 type CreateTokenRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What it is for.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// What its bearer may do: viewer, operator or owner.
-	Scope         v11.Scope `protobuf:"varint,2,opt,name=scope,proto3,enum=throwbar.option.v1.Scope" json:"scope,omitempty"`
+	// What its bearer may do: viewer, operator, owner or hook.
+	Scope v11.Scope `protobuf:"varint,2,opt,name=scope,proto3,enum=throwbar.option.v1.Scope" json:"scope,omitempty"`
+	// How long it works; until it is revoked if unset.
+	Ttl           *durationpb.Duration `protobuf:"bytes,3,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_throwbar_control_v1_devices_proto_msgTypes[11]
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -739,7 +833,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_devices_proto_msgTypes[11]
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -752,7 +846,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{11}
+	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CreateTokenRequest) GetName() string {
@@ -769,6 +863,13 @@ func (x *CreateTokenRequest) GetScope() v11.Scope {
 	return v11.Scope(0)
 }
 
+func (x *CreateTokenRequest) GetTtl() *durationpb.Duration {
+	if x != nil {
+		return x.Ttl
+	}
+	return nil
+}
+
 // CreateTokenResponse has the new token.
 type CreateTokenResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -782,7 +883,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_throwbar_control_v1_devices_proto_msgTypes[12]
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -794,7 +895,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_devices_proto_msgTypes[12]
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -807,7 +908,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{12}
+	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CreateTokenResponse) GetToken() *Token {
@@ -837,7 +938,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_throwbar_control_v1_devices_proto_msgTypes[13]
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -849,7 +950,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_devices_proto_msgTypes[13]
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -862,7 +963,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{13}
+	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListTokensRequest) GetPageSize() uint32 {
@@ -892,7 +993,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_throwbar_control_v1_devices_proto_msgTypes[14]
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -904,7 +1005,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_devices_proto_msgTypes[14]
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -917,7 +1018,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{14}
+	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListTokensResponse) GetTokens() []*Token {
@@ -945,7 +1046,7 @@ type RevokeTokenRequest struct {
 
 func (x *RevokeTokenRequest) Reset() {
 	*x = RevokeTokenRequest{}
-	mi := &file_throwbar_control_v1_devices_proto_msgTypes[15]
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -957,7 +1058,7 @@ func (x *RevokeTokenRequest) String() string {
 func (*RevokeTokenRequest) ProtoMessage() {}
 
 func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_devices_proto_msgTypes[15]
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -970,7 +1071,7 @@ func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{15}
+	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RevokeTokenRequest) GetTokenId() string {
@@ -989,7 +1090,7 @@ type RevokeTokenResponse struct {
 
 func (x *RevokeTokenResponse) Reset() {
 	*x = RevokeTokenResponse{}
-	mi := &file_throwbar_control_v1_devices_proto_msgTypes[16]
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1001,7 +1102,7 @@ func (x *RevokeTokenResponse) String() string {
 func (*RevokeTokenResponse) ProtoMessage() {}
 
 func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_control_v1_devices_proto_msgTypes[16]
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1014,7 +1115,255 @@ func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenResponse.ProtoReflect.Descriptor instead.
 func (*RevokeTokenResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{16}
+	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{18}
+}
+
+// Workspace is one workspace.
+type Workspace struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// When it was made.
+	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Workspace) Reset() {
+	*x = Workspace{}
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Workspace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Workspace) ProtoMessage() {}
+
+func (x *Workspace) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Workspace.ProtoReflect.Descriptor instead.
+func (*Workspace) Descriptor() ([]byte, []int) {
+	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Workspace) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Workspace) GetCreatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return nil
+}
+
+// CreateWorkspaceRequest asks for a workspace.
+type CreateWorkspaceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateWorkspaceRequest) Reset() {
+	*x = CreateWorkspaceRequest{}
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateWorkspaceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateWorkspaceRequest) ProtoMessage() {}
+
+func (x *CreateWorkspaceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateWorkspaceRequest.ProtoReflect.Descriptor instead.
+func (*CreateWorkspaceRequest) Descriptor() ([]byte, []int) {
+	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *CreateWorkspaceRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// CreateWorkspaceResponse has the new workspace.
+type CreateWorkspaceResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The workspace.
+	Workspace *Workspace `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	// The token of its owner, without the secret.
+	Token *Token `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
+	// The secret to send as a bearer token. It is shown this once.
+	Secret        string `protobuf:"bytes,3,opt,name=secret,proto3" json:"secret,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateWorkspaceResponse) Reset() {
+	*x = CreateWorkspaceResponse{}
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateWorkspaceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateWorkspaceResponse) ProtoMessage() {}
+
+func (x *CreateWorkspaceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateWorkspaceResponse.ProtoReflect.Descriptor instead.
+func (*CreateWorkspaceResponse) Descriptor() ([]byte, []int) {
+	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *CreateWorkspaceResponse) GetWorkspace() *Workspace {
+	if x != nil {
+		return x.Workspace
+	}
+	return nil
+}
+
+func (x *CreateWorkspaceResponse) GetToken() *Token {
+	if x != nil {
+		return x.Token
+	}
+	return nil
+}
+
+func (x *CreateWorkspaceResponse) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
+// ListWorkspacesRequest asks for the workspaces.
+type ListWorkspacesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWorkspacesRequest) Reset() {
+	*x = ListWorkspacesRequest{}
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWorkspacesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWorkspacesRequest) ProtoMessage() {}
+
+func (x *ListWorkspacesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWorkspacesRequest.ProtoReflect.Descriptor instead.
+func (*ListWorkspacesRequest) Descriptor() ([]byte, []int) {
+	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{22}
+}
+
+// ListWorkspacesResponse lists the workspaces by name.
+type ListWorkspacesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The workspaces.
+	Workspaces    []*Workspace `protobuf:"bytes,1,rep,name=workspaces,proto3" json:"workspaces,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWorkspacesResponse) Reset() {
+	*x = ListWorkspacesResponse{}
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWorkspacesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWorkspacesResponse) ProtoMessage() {}
+
+func (x *ListWorkspacesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_control_v1_devices_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWorkspacesResponse.ProtoReflect.Descriptor instead.
+func (*ListWorkspacesResponse) Descriptor() ([]byte, []int) {
+	return file_throwbar_control_v1_devices_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ListWorkspacesResponse) GetWorkspaces() []*Workspace {
+	if x != nil {
+		return x.Workspaces
+	}
+	return nil
 }
 
 var File_throwbar_control_v1_devices_proto protoreflect.FileDescriptor
@@ -1061,24 +1410,30 @@ const file_throwbar_control_v1_devices_proto_rawDesc = "" +
 	"\x06device\x18\x01 \x01(\v2\x1b.throwbar.control.v1.DeviceR\x06device\"?\n" +
 	"\x13RevokeDeviceRequest\x12(\n" +
 	"\tdevice_id\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x05R\bdeviceId\"\x16\n" +
-	"\x14RevokeDeviceResponse\"\x1a\n" +
+	"\x14RevokeDeviceResponse\"?\n" +
+	"\x13RotateDeviceRequest\x12(\n" +
+	"\tdevice_id\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x05R\bdeviceId\"\x16\n" +
+	"\x14RotateDeviceResponse\"\x1a\n" +
 	"\x18CreatePairingCodeRequest\"\x8f\x01\n" +
 	"\x19CreatePairingCodeResponse\x12\x18\n" +
 	"\x04code\x18\x01 \x01(\tB\x04\xc8\xf3\x18\x01R\x04code\x129\n" +
 	"\n" +
 	"expires_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12\x1d\n" +
 	"\n" +
-	"check_word\x18\x03 \x01(\tR\tcheckWord\"\xc5\x01\n" +
+	"check_word\x18\x03 \x01(\tR\tcheckWord\"\x80\x02\n" +
 	"\x05Token\x12\x19\n" +
 	"\btoken_id\x18\x01 \x01(\tR\atokenId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12/\n" +
 	"\x05scope\x18\x03 \x01(\x0e2\x19.throwbar.option.v1.ScopeR\x05scope\x129\n" +
 	"\n" +
 	"created_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12!\n" +
-	"\tdevice_id\x18\x05 \x01(\tB\x04\xd0\xf3\x18\x05R\bdeviceId\"r\n" +
+	"\tdevice_id\x18\x05 \x01(\tB\x04\xd0\xf3\x18\x05R\bdeviceId\x129\n" +
+	"\n" +
+	"expires_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"\xb5\x01\n" +
 	"\x12CreateTokenRequest\x12\x1d\n" +
-	"\x04name\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04name\x12=\n" +
-	"\x05scope\x18\x02 \x01(\x0e2\x19.throwbar.option.v1.ScopeB\f\xbaH\t\x82\x01\x06\x18\x02\x18\x03\x18\x04R\x05scope\"e\n" +
+	"\x04name\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04name\x12?\n" +
+	"\x05scope\x18\x02 \x01(\x0e2\x19.throwbar.option.v1.ScopeB\x0e\xbaH\v\x82\x01\b\x18\x02\x18\x03\x18\x04\x18\x06R\x05scope\x12?\n" +
+	"\x03ttl\x18\x03 \x01(\v2\x19.google.protobuf.DurationB\x12\xbaH\x0f\xaa\x01\f\"\x06\b\x80\x86\xb0\x96\x012\x02\b\x01R\x03ttl\"e\n" +
 	"\x13CreateTokenResponse\x120\n" +
 	"\x05token\x18\x01 \x01(\v2\x1a.throwbar.control.v1.TokenR\x05token\x12\x1c\n" +
 	"\x06secret\x18\x02 \x01(\tB\x04\xc8\xf3\x18\x01R\x06secret\"\x8c\x01\n" +
@@ -1095,17 +1450,36 @@ const file_throwbar_control_v1_devices_proto_rawDesc = "" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\":\n" +
 	"\x12RevokeTokenRequest\x12$\n" +
 	"\btoken_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\atokenId\"\x15\n" +
-	"\x13RevokeTokenResponse2\xd7\x03\n" +
+	"\x13RevokeTokenResponse\"Z\n" +
+	"\tWorkspace\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x129\n" +
+	"\n" +
+	"created_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\"H\n" +
+	"\x16CreateWorkspaceRequest\x12.\n" +
+	"\x04name\x18\x01 \x01(\tB\x1a\xbaH\x17r\x15\x18 2\x11^[a-z][a-z0-9-]*$R\x04name\"\xa7\x01\n" +
+	"\x17CreateWorkspaceResponse\x12<\n" +
+	"\tworkspace\x18\x01 \x01(\v2\x1e.throwbar.control.v1.WorkspaceR\tworkspace\x120\n" +
+	"\x05token\x18\x02 \x01(\v2\x1a.throwbar.control.v1.TokenR\x05token\x12\x1c\n" +
+	"\x06secret\x18\x03 \x01(\tB\x04\xc8\xf3\x18\x01R\x06secret\"\x17\n" +
+	"\x15ListWorkspacesRequest\"X\n" +
+	"\x16ListWorkspacesResponse\x12>\n" +
+	"\n" +
+	"workspaces\x18\x01 \x03(\v2\x1e.throwbar.control.v1.WorkspaceR\n" +
+	"workspaces2\xc4\x04\n" +
 	"\x0eDevicesService\x12o\n" +
 	"\vListDevices\x12'.throwbar.control.v1.ListDevicesRequest\x1a(.throwbar.control.v1.ListDevicesResponse\"\r\xca\xf3\x18\x02\b\x02\xd2\xf3\x18\x00\x90\x02\x01\x12k\n" +
 	"\fRenameDevice\x12(.throwbar.control.v1.RenameDeviceRequest\x1a).throwbar.control.v1.RenameDeviceResponse\"\x06\xca\xf3\x18\x02\b\x04\x12k\n" +
-	"\fRevokeDevice\x12(.throwbar.control.v1.RevokeDeviceRequest\x1a).throwbar.control.v1.RevokeDeviceResponse\"\x06\xca\xf3\x18\x02\b\x04\x12z\n" +
+	"\fRevokeDevice\x12(.throwbar.control.v1.RevokeDeviceRequest\x1a).throwbar.control.v1.RevokeDeviceResponse\"\x06\xca\xf3\x18\x02\b\x04\x12k\n" +
+	"\fRotateDevice\x12(.throwbar.control.v1.RotateDeviceRequest\x1a).throwbar.control.v1.RotateDeviceResponse\"\x06\xca\xf3\x18\x02\b\x04\x12z\n" +
 	"\x11CreatePairingCode\x12-.throwbar.control.v1.CreatePairingCodeRequest\x1a..throwbar.control.v1.CreatePairingCodeResponse\"\x06\xca\xf3\x18\x02\b\x042\xcc\x02\n" +
 	"\fTokenService\x12h\n" +
 	"\vCreateToken\x12'.throwbar.control.v1.CreateTokenRequest\x1a(.throwbar.control.v1.CreateTokenResponse\"\x06\xca\xf3\x18\x02\b\x04\x12h\n" +
 	"\n" +
 	"ListTokens\x12&.throwbar.control.v1.ListTokensRequest\x1a'.throwbar.control.v1.ListTokensResponse\"\t\xca\xf3\x18\x02\b\x04\x90\x02\x01\x12h\n" +
-	"\vRevokeToken\x12'.throwbar.control.v1.RevokeTokenRequest\x1a(.throwbar.control.v1.RevokeTokenResponse\"\x06\xca\xf3\x18\x02\b\x04B<Z:throwbar.dev/throwbar/gen/go/throwbar/control/v1;controlv1b\x06proto3"
+	"\vRevokeToken\x12'.throwbar.control.v1.RevokeTokenRequest\x1a(.throwbar.control.v1.RevokeTokenResponse\"\x06\xca\xf3\x18\x02\b\x042\xfe\x01\n" +
+	"\x10WorkspaceService\x12t\n" +
+	"\x0fCreateWorkspace\x12+.throwbar.control.v1.CreateWorkspaceRequest\x1a,.throwbar.control.v1.CreateWorkspaceResponse\"\x06\xca\xf3\x18\x02\b\x04\x12t\n" +
+	"\x0eListWorkspaces\x12*.throwbar.control.v1.ListWorkspacesRequest\x1a+.throwbar.control.v1.ListWorkspacesResponse\"\t\xca\xf3\x18\x02\b\x04\x90\x02\x01B<Z:throwbar.dev/throwbar/gen/go/throwbar/control/v1;controlv1b\x06proto3"
 
 var (
 	file_throwbar_control_v1_devices_proto_rawDescOnce sync.Once
@@ -1119,7 +1493,7 @@ func file_throwbar_control_v1_devices_proto_rawDescGZIP() []byte {
 	return file_throwbar_control_v1_devices_proto_rawDescData
 }
 
-var file_throwbar_control_v1_devices_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_throwbar_control_v1_devices_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_throwbar_control_v1_devices_proto_goTypes = []any{
 	(*Freshness)(nil),                 // 0: throwbar.control.v1.Freshness
 	(*Device)(nil),                    // 1: throwbar.control.v1.Device
@@ -1129,54 +1503,73 @@ var file_throwbar_control_v1_devices_proto_goTypes = []any{
 	(*RenameDeviceResponse)(nil),      // 5: throwbar.control.v1.RenameDeviceResponse
 	(*RevokeDeviceRequest)(nil),       // 6: throwbar.control.v1.RevokeDeviceRequest
 	(*RevokeDeviceResponse)(nil),      // 7: throwbar.control.v1.RevokeDeviceResponse
-	(*CreatePairingCodeRequest)(nil),  // 8: throwbar.control.v1.CreatePairingCodeRequest
-	(*CreatePairingCodeResponse)(nil), // 9: throwbar.control.v1.CreatePairingCodeResponse
-	(*Token)(nil),                     // 10: throwbar.control.v1.Token
-	(*CreateTokenRequest)(nil),        // 11: throwbar.control.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),       // 12: throwbar.control.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),         // 13: throwbar.control.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),        // 14: throwbar.control.v1.ListTokensResponse
-	(*RevokeTokenRequest)(nil),        // 15: throwbar.control.v1.RevokeTokenRequest
-	(*RevokeTokenResponse)(nil),       // 16: throwbar.control.v1.RevokeTokenResponse
-	(*timestamppb.Timestamp)(nil),     // 17: google.protobuf.Timestamp
-	(v1.Kind)(0),                      // 18: throwbar.device.v1.Kind
-	(*durationpb.Duration)(nil),       // 19: google.protobuf.Duration
-	(v11.Scope)(0),                    // 20: throwbar.option.v1.Scope
+	(*RotateDeviceRequest)(nil),       // 8: throwbar.control.v1.RotateDeviceRequest
+	(*RotateDeviceResponse)(nil),      // 9: throwbar.control.v1.RotateDeviceResponse
+	(*CreatePairingCodeRequest)(nil),  // 10: throwbar.control.v1.CreatePairingCodeRequest
+	(*CreatePairingCodeResponse)(nil), // 11: throwbar.control.v1.CreatePairingCodeResponse
+	(*Token)(nil),                     // 12: throwbar.control.v1.Token
+	(*CreateTokenRequest)(nil),        // 13: throwbar.control.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),       // 14: throwbar.control.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),         // 15: throwbar.control.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),        // 16: throwbar.control.v1.ListTokensResponse
+	(*RevokeTokenRequest)(nil),        // 17: throwbar.control.v1.RevokeTokenRequest
+	(*RevokeTokenResponse)(nil),       // 18: throwbar.control.v1.RevokeTokenResponse
+	(*Workspace)(nil),                 // 19: throwbar.control.v1.Workspace
+	(*CreateWorkspaceRequest)(nil),    // 20: throwbar.control.v1.CreateWorkspaceRequest
+	(*CreateWorkspaceResponse)(nil),   // 21: throwbar.control.v1.CreateWorkspaceResponse
+	(*ListWorkspacesRequest)(nil),     // 22: throwbar.control.v1.ListWorkspacesRequest
+	(*ListWorkspacesResponse)(nil),    // 23: throwbar.control.v1.ListWorkspacesResponse
+	(*timestamppb.Timestamp)(nil),     // 24: google.protobuf.Timestamp
+	(v1.Kind)(0),                      // 25: throwbar.device.v1.Kind
+	(*durationpb.Duration)(nil),       // 26: google.protobuf.Duration
+	(v11.Scope)(0),                    // 27: throwbar.option.v1.Scope
 }
 var file_throwbar_control_v1_devices_proto_depIdxs = []int32{
-	17, // 0: throwbar.control.v1.Freshness.as_of:type_name -> google.protobuf.Timestamp
-	18, // 1: throwbar.control.v1.Device.kind:type_name -> throwbar.device.v1.Kind
-	17, // 2: throwbar.control.v1.Device.last_seen:type_name -> google.protobuf.Timestamp
-	17, // 3: throwbar.control.v1.Device.paired_at:type_name -> google.protobuf.Timestamp
+	24, // 0: throwbar.control.v1.Freshness.as_of:type_name -> google.protobuf.Timestamp
+	25, // 1: throwbar.control.v1.Device.kind:type_name -> throwbar.device.v1.Kind
+	24, // 2: throwbar.control.v1.Device.last_seen:type_name -> google.protobuf.Timestamp
+	24, // 3: throwbar.control.v1.Device.paired_at:type_name -> google.protobuf.Timestamp
 	0,  // 4: throwbar.control.v1.Device.freshness:type_name -> throwbar.control.v1.Freshness
-	19, // 5: throwbar.control.v1.Device.clock_skew:type_name -> google.protobuf.Duration
+	26, // 5: throwbar.control.v1.Device.clock_skew:type_name -> google.protobuf.Duration
 	1,  // 6: throwbar.control.v1.ListDevicesResponse.devices:type_name -> throwbar.control.v1.Device
 	1,  // 7: throwbar.control.v1.RenameDeviceResponse.device:type_name -> throwbar.control.v1.Device
-	17, // 8: throwbar.control.v1.CreatePairingCodeResponse.expires_at:type_name -> google.protobuf.Timestamp
-	20, // 9: throwbar.control.v1.Token.scope:type_name -> throwbar.option.v1.Scope
-	17, // 10: throwbar.control.v1.Token.created_at:type_name -> google.protobuf.Timestamp
-	20, // 11: throwbar.control.v1.CreateTokenRequest.scope:type_name -> throwbar.option.v1.Scope
-	10, // 12: throwbar.control.v1.CreateTokenResponse.token:type_name -> throwbar.control.v1.Token
-	10, // 13: throwbar.control.v1.ListTokensResponse.tokens:type_name -> throwbar.control.v1.Token
-	2,  // 14: throwbar.control.v1.DevicesService.ListDevices:input_type -> throwbar.control.v1.ListDevicesRequest
-	4,  // 15: throwbar.control.v1.DevicesService.RenameDevice:input_type -> throwbar.control.v1.RenameDeviceRequest
-	6,  // 16: throwbar.control.v1.DevicesService.RevokeDevice:input_type -> throwbar.control.v1.RevokeDeviceRequest
-	8,  // 17: throwbar.control.v1.DevicesService.CreatePairingCode:input_type -> throwbar.control.v1.CreatePairingCodeRequest
-	11, // 18: throwbar.control.v1.TokenService.CreateToken:input_type -> throwbar.control.v1.CreateTokenRequest
-	13, // 19: throwbar.control.v1.TokenService.ListTokens:input_type -> throwbar.control.v1.ListTokensRequest
-	15, // 20: throwbar.control.v1.TokenService.RevokeToken:input_type -> throwbar.control.v1.RevokeTokenRequest
-	3,  // 21: throwbar.control.v1.DevicesService.ListDevices:output_type -> throwbar.control.v1.ListDevicesResponse
-	5,  // 22: throwbar.control.v1.DevicesService.RenameDevice:output_type -> throwbar.control.v1.RenameDeviceResponse
-	7,  // 23: throwbar.control.v1.DevicesService.RevokeDevice:output_type -> throwbar.control.v1.RevokeDeviceResponse
-	9,  // 24: throwbar.control.v1.DevicesService.CreatePairingCode:output_type -> throwbar.control.v1.CreatePairingCodeResponse
-	12, // 25: throwbar.control.v1.TokenService.CreateToken:output_type -> throwbar.control.v1.CreateTokenResponse
-	14, // 26: throwbar.control.v1.TokenService.ListTokens:output_type -> throwbar.control.v1.ListTokensResponse
-	16, // 27: throwbar.control.v1.TokenService.RevokeToken:output_type -> throwbar.control.v1.RevokeTokenResponse
-	21, // [21:28] is the sub-list for method output_type
-	14, // [14:21] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	24, // 8: throwbar.control.v1.CreatePairingCodeResponse.expires_at:type_name -> google.protobuf.Timestamp
+	27, // 9: throwbar.control.v1.Token.scope:type_name -> throwbar.option.v1.Scope
+	24, // 10: throwbar.control.v1.Token.created_at:type_name -> google.protobuf.Timestamp
+	24, // 11: throwbar.control.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
+	27, // 12: throwbar.control.v1.CreateTokenRequest.scope:type_name -> throwbar.option.v1.Scope
+	26, // 13: throwbar.control.v1.CreateTokenRequest.ttl:type_name -> google.protobuf.Duration
+	12, // 14: throwbar.control.v1.CreateTokenResponse.token:type_name -> throwbar.control.v1.Token
+	12, // 15: throwbar.control.v1.ListTokensResponse.tokens:type_name -> throwbar.control.v1.Token
+	24, // 16: throwbar.control.v1.Workspace.created_at:type_name -> google.protobuf.Timestamp
+	19, // 17: throwbar.control.v1.CreateWorkspaceResponse.workspace:type_name -> throwbar.control.v1.Workspace
+	12, // 18: throwbar.control.v1.CreateWorkspaceResponse.token:type_name -> throwbar.control.v1.Token
+	19, // 19: throwbar.control.v1.ListWorkspacesResponse.workspaces:type_name -> throwbar.control.v1.Workspace
+	2,  // 20: throwbar.control.v1.DevicesService.ListDevices:input_type -> throwbar.control.v1.ListDevicesRequest
+	4,  // 21: throwbar.control.v1.DevicesService.RenameDevice:input_type -> throwbar.control.v1.RenameDeviceRequest
+	6,  // 22: throwbar.control.v1.DevicesService.RevokeDevice:input_type -> throwbar.control.v1.RevokeDeviceRequest
+	8,  // 23: throwbar.control.v1.DevicesService.RotateDevice:input_type -> throwbar.control.v1.RotateDeviceRequest
+	10, // 24: throwbar.control.v1.DevicesService.CreatePairingCode:input_type -> throwbar.control.v1.CreatePairingCodeRequest
+	13, // 25: throwbar.control.v1.TokenService.CreateToken:input_type -> throwbar.control.v1.CreateTokenRequest
+	15, // 26: throwbar.control.v1.TokenService.ListTokens:input_type -> throwbar.control.v1.ListTokensRequest
+	17, // 27: throwbar.control.v1.TokenService.RevokeToken:input_type -> throwbar.control.v1.RevokeTokenRequest
+	20, // 28: throwbar.control.v1.WorkspaceService.CreateWorkspace:input_type -> throwbar.control.v1.CreateWorkspaceRequest
+	22, // 29: throwbar.control.v1.WorkspaceService.ListWorkspaces:input_type -> throwbar.control.v1.ListWorkspacesRequest
+	3,  // 30: throwbar.control.v1.DevicesService.ListDevices:output_type -> throwbar.control.v1.ListDevicesResponse
+	5,  // 31: throwbar.control.v1.DevicesService.RenameDevice:output_type -> throwbar.control.v1.RenameDeviceResponse
+	7,  // 32: throwbar.control.v1.DevicesService.RevokeDevice:output_type -> throwbar.control.v1.RevokeDeviceResponse
+	9,  // 33: throwbar.control.v1.DevicesService.RotateDevice:output_type -> throwbar.control.v1.RotateDeviceResponse
+	11, // 34: throwbar.control.v1.DevicesService.CreatePairingCode:output_type -> throwbar.control.v1.CreatePairingCodeResponse
+	14, // 35: throwbar.control.v1.TokenService.CreateToken:output_type -> throwbar.control.v1.CreateTokenResponse
+	16, // 36: throwbar.control.v1.TokenService.ListTokens:output_type -> throwbar.control.v1.ListTokensResponse
+	18, // 37: throwbar.control.v1.TokenService.RevokeToken:output_type -> throwbar.control.v1.RevokeTokenResponse
+	21, // 38: throwbar.control.v1.WorkspaceService.CreateWorkspace:output_type -> throwbar.control.v1.CreateWorkspaceResponse
+	23, // 39: throwbar.control.v1.WorkspaceService.ListWorkspaces:output_type -> throwbar.control.v1.ListWorkspacesResponse
+	30, // [30:40] is the sub-list for method output_type
+	20, // [20:30] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_throwbar_control_v1_devices_proto_init() }
@@ -1185,16 +1578,16 @@ func file_throwbar_control_v1_devices_proto_init() {
 		return
 	}
 	file_throwbar_control_v1_devices_proto_msgTypes[2].OneofWrappers = []any{}
-	file_throwbar_control_v1_devices_proto_msgTypes[13].OneofWrappers = []any{}
+	file_throwbar_control_v1_devices_proto_msgTypes[15].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_throwbar_control_v1_devices_proto_rawDesc), len(file_throwbar_control_v1_devices_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   24,
 			NumExtensions: 0,
-			NumServices:   2,
+			NumServices:   3,
 		},
 		GoTypes:           file_throwbar_control_v1_devices_proto_goTypes,
 		DependencyIndexes: file_throwbar_control_v1_devices_proto_depIdxs,

@@ -303,6 +303,89 @@ func (x *PairResponse) GetCheckWord() string {
 	return ""
 }
 
+// RotateTokenRequest asks for another token.
+type RotateTokenRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateTokenRequest) Reset() {
+	*x = RotateTokenRequest{}
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateTokenRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateTokenRequest) ProtoMessage() {}
+
+func (x *RotateTokenRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateTokenRequest.ProtoReflect.Descriptor instead.
+func (*RotateTokenRequest) Descriptor() ([]byte, []int) {
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{2}
+}
+
+// RotateTokenResponse has the new token.
+type RotateTokenResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The device's new token. It is shown this once.
+	Token         string `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateTokenResponse) Reset() {
+	*x = RotateTokenResponse{}
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateTokenResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateTokenResponse) ProtoMessage() {}
+
+func (x *RotateTokenResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateTokenResponse.ProtoReflect.Descriptor instead.
+func (*RotateTokenResponse) Descriptor() ([]byte, []int) {
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *RotateTokenResponse) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
 // ConnectRequest carries device frames.
 type ConnectRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -314,7 +397,7 @@ type ConnectRequest struct {
 
 func (x *ConnectRequest) Reset() {
 	*x = ConnectRequest{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[2]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -326,7 +409,7 @@ func (x *ConnectRequest) String() string {
 func (*ConnectRequest) ProtoMessage() {}
 
 func (x *ConnectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[2]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -339,7 +422,7 @@ func (x *ConnectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectRequest.ProtoReflect.Descriptor instead.
 func (*ConnectRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{2}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ConnectRequest) GetFrames() []*DeviceFrame {
@@ -360,7 +443,7 @@ type ConnectResponse struct {
 
 func (x *ConnectResponse) Reset() {
 	*x = ConnectResponse{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[3]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -372,7 +455,7 @@ func (x *ConnectResponse) String() string {
 func (*ConnectResponse) ProtoMessage() {}
 
 func (x *ConnectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[3]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -385,7 +468,7 @@ func (x *ConnectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectResponse.ProtoReflect.Descriptor instead.
 func (*ConnectResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{3}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ConnectResponse) GetFrames() []*ServerFrame {
@@ -406,7 +489,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[4]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -418,7 +501,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[4]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -431,7 +514,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{4}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *WatchRequest) GetHello() *Hello {
@@ -452,7 +535,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[5]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -464,7 +547,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[5]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -477,7 +560,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{5}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *WatchResponse) GetFrames() []*ServerFrame {
@@ -502,7 +585,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[6]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -514,7 +597,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[6]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -527,7 +610,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{6}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ReportRequest) GetLinkId() string {
@@ -562,7 +645,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[7]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -574,7 +657,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[7]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -587,7 +670,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{7}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ReportResponse) GetSequence() uint64 {
@@ -618,7 +701,7 @@ type DeviceFrame struct {
 
 func (x *DeviceFrame) Reset() {
 	*x = DeviceFrame{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[8]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -630,7 +713,7 @@ func (x *DeviceFrame) String() string {
 func (*DeviceFrame) ProtoMessage() {}
 
 func (x *DeviceFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[8]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -643,7 +726,7 @@ func (x *DeviceFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceFrame.ProtoReflect.Descriptor instead.
 func (*DeviceFrame) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{8}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DeviceFrame) GetKind() isDeviceFrame_Kind {
@@ -783,6 +866,7 @@ type ServerFrame struct {
 	//	*ServerFrame_Receipt
 	//	*ServerFrame_Resync
 	//	*ServerFrame_End
+	//	*ServerFrame_Rotate
 	Kind          isServerFrame_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -790,7 +874,7 @@ type ServerFrame struct {
 
 func (x *ServerFrame) Reset() {
 	*x = ServerFrame{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[9]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -802,7 +886,7 @@ func (x *ServerFrame) String() string {
 func (*ServerFrame) ProtoMessage() {}
 
 func (x *ServerFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[9]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -815,7 +899,7 @@ func (x *ServerFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerFrame.ProtoReflect.Descriptor instead.
 func (*ServerFrame) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{9}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ServerFrame) GetKind() isServerFrame_Kind {
@@ -888,6 +972,15 @@ func (x *ServerFrame) GetEnd() *LinkEnd {
 	return nil
 }
 
+func (x *ServerFrame) GetRotate() *RotateRequest {
+	if x != nil {
+		if x, ok := x.Kind.(*ServerFrame_Rotate); ok {
+			return x.Rotate
+		}
+	}
+	return nil
+}
+
 type isServerFrame_Kind interface {
 	isServerFrame_Kind()
 }
@@ -927,6 +1020,11 @@ type ServerFrame_End struct {
 	End *LinkEnd `protobuf:"bytes,7,opt,name=end,proto3,oneof"`
 }
 
+type ServerFrame_Rotate struct {
+	// Take another token.
+	Rotate *RotateRequest `protobuf:"bytes,8,opt,name=rotate,proto3,oneof"`
+}
+
 func (*ServerFrame_Welcome) isServerFrame_Kind() {}
 
 func (*ServerFrame_Heartbeat) isServerFrame_Kind() {}
@@ -940,6 +1038,8 @@ func (*ServerFrame_Receipt) isServerFrame_Kind() {}
 func (*ServerFrame_Resync) isServerFrame_Kind() {}
 
 func (*ServerFrame_End) isServerFrame_Kind() {}
+
+func (*ServerFrame_Rotate) isServerFrame_Kind() {}
 
 // Hello says who the device is.
 type Hello struct {
@@ -963,14 +1063,17 @@ type Hello struct {
 	// Outcomes that the server has not acknowledged yet.
 	Outcomes []*Outcome `protobuf:"bytes,9,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
 	// The device's wall clock. Only for showing how far it is off: nothing is decided by it.
-	Time          *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=time,proto3" json:"time,omitempty"`
+	Time *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=time,proto3" json:"time,omitempty"`
+	// Number of this dial of the device: each one is higher than those before it, also across restarts of its program. A
+	// Hello with a lower number than the present link's comes late and does not replace it. Zero if it does not count.
+	Dial          uint64 `protobuf:"varint,11,opt,name=dial,proto3" json:"dial,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[10]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -982,7 +1085,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[10]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -995,7 +1098,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{10}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Hello) GetDeviceId() string {
@@ -1068,6 +1171,13 @@ func (x *Hello) GetTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Hello) GetDial() uint64 {
+	if x != nil {
+		return x.Dial
+	}
+	return 0
+}
+
 // Welcome says that the link stands.
 type Welcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1084,14 +1194,16 @@ type Welcome struct {
 	// The commands of Hello that the device should go on with; the others are cancelled.
 	KeepCommandIds []string `protobuf:"bytes,6,rep,name=keep_command_ids,json=keepCommandIds,proto3" json:"keep_command_ids,omitempty"`
 	// The device's name, as the server has it.
-	Name          string `protobuf:"bytes,7,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,7,opt,name=name,proto3" json:"name,omitempty"`
+	// Whether the device should take another token, by RotateToken.
+	RotateToken   bool `protobuf:"varint,8,opt,name=rotate_token,json=rotateToken,proto3" json:"rotate_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[11]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1103,7 +1215,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[11]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1116,7 +1228,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{11}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Welcome) GetLinkId() string {
@@ -1168,6 +1280,13 @@ func (x *Welcome) GetName() string {
 	return ""
 }
 
+func (x *Welcome) GetRotateToken() bool {
+	if x != nil {
+		return x.RotateToken
+	}
+	return false
+}
+
 // DeviceHeartbeat says that the device is alive.
 type DeviceHeartbeat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1179,7 +1298,7 @@ type DeviceHeartbeat struct {
 
 func (x *DeviceHeartbeat) Reset() {
 	*x = DeviceHeartbeat{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[12]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1191,7 +1310,7 @@ func (x *DeviceHeartbeat) String() string {
 func (*DeviceHeartbeat) ProtoMessage() {}
 
 func (x *DeviceHeartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[12]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1204,7 +1323,7 @@ func (x *DeviceHeartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceHeartbeat.ProtoReflect.Descriptor instead.
 func (*DeviceHeartbeat) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{12}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DeviceHeartbeat) GetSeen() uint64 {
@@ -1225,7 +1344,7 @@ type ServerHeartbeat struct {
 
 func (x *ServerHeartbeat) Reset() {
 	*x = ServerHeartbeat{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[13]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1237,7 +1356,7 @@ func (x *ServerHeartbeat) String() string {
 func (*ServerHeartbeat) ProtoMessage() {}
 
 func (x *ServerHeartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[13]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1250,7 +1369,7 @@ func (x *ServerHeartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerHeartbeat.ProtoReflect.Descriptor instead.
 func (*ServerHeartbeat) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{13}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ServerHeartbeat) GetNumber() uint64 {
@@ -1271,7 +1390,7 @@ type Acknowledgement struct {
 
 func (x *Acknowledgement) Reset() {
 	*x = Acknowledgement{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[14]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1283,7 +1402,7 @@ func (x *Acknowledgement) String() string {
 func (*Acknowledgement) ProtoMessage() {}
 
 func (x *Acknowledgement) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[14]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1296,7 +1415,7 @@ func (x *Acknowledgement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Acknowledgement.ProtoReflect.Descriptor instead.
 func (*Acknowledgement) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{14}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Acknowledgement) GetCommandId() string {
@@ -1324,7 +1443,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[15]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1336,7 +1455,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[15]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1349,7 +1468,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{15}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Outcome) GetCommandId() string {
@@ -1423,7 +1542,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[16]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1435,7 +1554,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[16]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1448,7 +1567,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{16}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Snapshot) GetSequence() uint64 {
@@ -1512,7 +1631,7 @@ type Delta struct {
 
 func (x *Delta) Reset() {
 	*x = Delta{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[17]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1524,7 +1643,7 @@ func (x *Delta) String() string {
 func (*Delta) ProtoMessage() {}
 
 func (x *Delta) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[17]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1537,7 +1656,7 @@ func (x *Delta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delta.ProtoReflect.Descriptor instead.
 func (*Delta) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{17}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Delta) GetSequence() uint64 {
@@ -1586,7 +1705,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[18]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1598,7 +1717,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[18]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1611,7 +1730,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{18}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Goodbye) GetReason() string {
@@ -1642,7 +1761,7 @@ type CommandRequest struct {
 
 func (x *CommandRequest) Reset() {
 	*x = CommandRequest{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[19]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1654,7 +1773,7 @@ func (x *CommandRequest) String() string {
 func (*CommandRequest) ProtoMessage() {}
 
 func (x *CommandRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[19]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1667,7 +1786,7 @@ func (x *CommandRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandRequest.ProtoReflect.Descriptor instead.
 func (*CommandRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{19}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CommandRequest) GetCommandId() string {
@@ -1723,7 +1842,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[20]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1735,7 +1854,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[20]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1748,7 +1867,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{20}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CancelRequest) GetCommandId() string {
@@ -1756,6 +1875,43 @@ func (x *CancelRequest) GetCommandId() string {
 		return x.CommandId
 	}
 	return ""
+}
+
+// RotateRequest asks the device to take another token, by RotateToken.
+type RotateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateRequest) Reset() {
+	*x = RotateRequest{}
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateRequest) ProtoMessage() {}
+
+func (x *RotateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateRequest.ProtoReflect.Descriptor instead.
+func (*RotateRequest) Descriptor() ([]byte, []int) {
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{23}
 }
 
 // OutcomeReceipt says that the server has written outcomes down.
@@ -1769,7 +1925,7 @@ type OutcomeReceipt struct {
 
 func (x *OutcomeReceipt) Reset() {
 	*x = OutcomeReceipt{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[21]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1781,7 +1937,7 @@ func (x *OutcomeReceipt) String() string {
 func (*OutcomeReceipt) ProtoMessage() {}
 
 func (x *OutcomeReceipt) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[21]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1794,7 +1950,7 @@ func (x *OutcomeReceipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutcomeReceipt.ProtoReflect.Descriptor instead.
 func (*OutcomeReceipt) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{21}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *OutcomeReceipt) GetCommandIds() []string {
@@ -1815,7 +1971,7 @@ type Resync struct {
 
 func (x *Resync) Reset() {
 	*x = Resync{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[22]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1827,7 +1983,7 @@ func (x *Resync) String() string {
 func (*Resync) ProtoMessage() {}
 
 func (x *Resync) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[22]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1840,7 +1996,7 @@ func (x *Resync) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resync.ProtoReflect.Descriptor instead.
 func (*Resync) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{22}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Resync) GetReason() string {
@@ -1863,7 +2019,7 @@ type LinkEnd struct {
 
 func (x *LinkEnd) Reset() {
 	*x = LinkEnd{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[23]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1875,7 +2031,7 @@ func (x *LinkEnd) String() string {
 func (*LinkEnd) ProtoMessage() {}
 
 func (x *LinkEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[23]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1888,7 +2044,7 @@ func (x *LinkEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkEnd.ProtoReflect.Descriptor instead.
 func (*LinkEnd) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{23}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *LinkEnd) GetReason() EndReason {
@@ -1921,7 +2077,10 @@ const file_throwbar_device_v1_device_proto_rawDesc = "" +
 	"\tdevice_id\x18\x01 \x01(\tB\x04\xd0\xf3\x18\x05R\bdeviceId\x12\x1a\n" +
 	"\x05token\x18\x02 \x01(\tB\x04\xc8\xf3\x18\x01R\x05token\x12\x1d\n" +
 	"\n" +
-	"check_word\x18\x03 \x01(\tR\tcheckWord\"V\n" +
+	"check_word\x18\x03 \x01(\tR\tcheckWord\"\x14\n" +
+	"\x12RotateTokenRequest\"1\n" +
+	"\x13RotateTokenResponse\x12\x1a\n" +
+	"\x05token\x18\x01 \x01(\tB\x04\xc8\xf3\x18\x01R\x05token\"V\n" +
 	"\x0eConnectRequest\x12D\n" +
 	"\x06frames\x18\x01 \x03(\v2\x1f.throwbar.device.v1.DeviceFrameB\v\xbaH\b\x92\x01\x05\b\x01\x10\x80\x02R\x06frames\"J\n" +
 	"\x0fConnectResponse\x127\n" +
@@ -1944,7 +2103,7 @@ const file_throwbar_device_v1_device_proto_rawDesc = "" +
 	"\bsnapshot\x18\x05 \x01(\v2\x1c.throwbar.device.v1.SnapshotH\x00R\bsnapshot\x121\n" +
 	"\x05delta\x18\x06 \x01(\v2\x19.throwbar.device.v1.DeltaH\x00R\x05delta\x127\n" +
 	"\agoodbye\x18\a \x01(\v2\x1b.throwbar.device.v1.GoodbyeH\x00R\agoodbyeB\x06\n" +
-	"\x04kind\"\xb7\x03\n" +
+	"\x04kind\"\xf4\x03\n" +
 	"\vServerFrame\x127\n" +
 	"\awelcome\x18\x01 \x01(\v2\x1b.throwbar.device.v1.WelcomeH\x00R\awelcome\x12C\n" +
 	"\theartbeat\x18\x02 \x01(\v2#.throwbar.device.v1.ServerHeartbeatH\x00R\theartbeat\x12>\n" +
@@ -1952,8 +2111,9 @@ const file_throwbar_device_v1_device_proto_rawDesc = "" +
 	"\x06cancel\x18\x04 \x01(\v2!.throwbar.device.v1.CancelRequestH\x00R\x06cancel\x12>\n" +
 	"\areceipt\x18\x05 \x01(\v2\".throwbar.device.v1.OutcomeReceiptH\x00R\areceipt\x124\n" +
 	"\x06resync\x18\x06 \x01(\v2\x1a.throwbar.device.v1.ResyncH\x00R\x06resync\x12/\n" +
-	"\x03end\x18\a \x01(\v2\x1b.throwbar.device.v1.LinkEndH\x00R\x03endB\x06\n" +
-	"\x04kind\"\xdc\x03\n" +
+	"\x03end\x18\a \x01(\v2\x1b.throwbar.device.v1.LinkEndH\x00R\x03end\x12;\n" +
+	"\x06rotate\x18\b \x01(\v2!.throwbar.device.v1.RotateRequestH\x00R\x06rotateB\x06\n" +
+	"\x04kind\"\xf0\x03\n" +
 	"\x05Hello\x12*\n" +
 	"\tdevice_id\x18\x01 \x01(\tB\r\xbaH\x06r\x04\x10\x01\x18 \xd0\xf3\x18\x05R\bdeviceId\x12!\n" +
 	"\aversion\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\aversion\x12\x1e\n" +
@@ -1966,7 +2126,8 @@ const file_throwbar_device_v1_device_proto_rawDesc = "" +
 	"\x13running_command_ids\x18\b \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x90NR\x11runningCommandIds\x12B\n" +
 	"\boutcomes\x18\t \x03(\v2\x1b.throwbar.device.v1.OutcomeB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\boutcomes\x12.\n" +
 	"\x04time\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xf8\x01\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
+	"\x04dial\x18\v \x01(\x04R\x04dial\"\x9b\x02\n" +
 	"\aWelcome\x12\x17\n" +
 	"\alink_id\x18\x01 \x01(\tR\x06linkId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x127\n" +
@@ -1974,7 +2135,8 @@ const file_throwbar_device_v1_device_proto_rawDesc = "" +
 	"\x05lease\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12\x16\n" +
 	"\x06resync\x18\x05 \x01(\bR\x06resync\x12(\n" +
 	"\x10keep_command_ids\x18\x06 \x03(\tR\x0ekeepCommandIds\x12\x12\n" +
-	"\x04name\x18\a \x01(\tR\x04name\"%\n" +
+	"\x04name\x18\a \x01(\tR\x04name\x12!\n" +
+	"\frotate_token\x18\b \x01(\bR\vrotateToken\"%\n" +
 	"\x0fDeviceHeartbeat\x12\x12\n" +
 	"\x04seen\x18\x01 \x01(\x04R\x04seen\")\n" +
 	"\x0fServerHeartbeat\x12\x16\n" +
@@ -2013,7 +2175,8 @@ const file_throwbar_device_v1_device_proto_rawDesc = "" +
 	"\ftrace_parent\x18\x06 \x01(\tR\vtraceParent\".\n" +
 	"\rCancelRequest\x12\x1d\n" +
 	"\n" +
-	"command_id\x18\x01 \x01(\tR\tcommandId\"1\n" +
+	"command_id\x18\x01 \x01(\tR\tcommandId\"\x0f\n" +
+	"\rRotateRequest\"1\n" +
 	"\x0eOutcomeReceipt\x12\x1f\n" +
 	"\vcommand_ids\x18\x01 \x03(\tR\n" +
 	"commandIds\" \n" +
@@ -2035,11 +2198,12 @@ const file_throwbar_device_v1_device_proto_rawDesc = "" +
 	"\x15END_REASON_GOING_AWAY\x10\x02\x12\x16\n" +
 	"\x12END_REASON_REVOKED\x10\x03\x12\x18\n" +
 	"\x14END_REASON_VIOLATION\x10\x04\x12\x13\n" +
-	"\x0fEND_REASON_BUSY\x10\x052\xf3\x02\n" +
+	"\x0fEND_REASON_BUSY\x10\x052\xdb\x03\n" +
 	"\rDeviceService\x12Q\n" +
 	"\x04Pair\x12\x1f.throwbar.device.v1.PairRequest\x1a .throwbar.device.v1.PairResponse\"\x06\xca\xf3\x18\x02\b\x01\x12^\n" +
 	"\aConnect\x12\".throwbar.device.v1.ConnectRequest\x1a#.throwbar.device.v1.ConnectResponse\"\x06\xca\xf3\x18\x02\b\x05(\x010\x01\x12V\n" +
-	"\x05Watch\x12 .throwbar.device.v1.WatchRequest\x1a!.throwbar.device.v1.WatchResponse\"\x06\xca\xf3\x18\x02\b\x050\x01\x12W\n" +
+	"\x05Watch\x12 .throwbar.device.v1.WatchRequest\x1a!.throwbar.device.v1.WatchResponse\"\x06\xca\xf3\x18\x02\b\x050\x01\x12f\n" +
+	"\vRotateToken\x12&.throwbar.device.v1.RotateTokenRequest\x1a'.throwbar.device.v1.RotateTokenResponse\"\x06\xca\xf3\x18\x02\b\x05\x12W\n" +
 	"\x06Report\x12!.throwbar.device.v1.ReportRequest\x1a\".throwbar.device.v1.ReportResponse\"\x06\xca\xf3\x18\x02\b\x05B:Z8throwbar.dev/throwbar/gen/go/throwbar/device/v1;devicev1b\x06proto3"
 
 var (
@@ -2055,95 +2219,101 @@ func file_throwbar_device_v1_device_proto_rawDescGZIP() []byte {
 }
 
 var file_throwbar_device_v1_device_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_throwbar_device_v1_device_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_throwbar_device_v1_device_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_throwbar_device_v1_device_proto_goTypes = []any{
 	(Kind)(0),                     // 0: throwbar.device.v1.Kind
 	(EndReason)(0),                // 1: throwbar.device.v1.EndReason
 	(*PairRequest)(nil),           // 2: throwbar.device.v1.PairRequest
 	(*PairResponse)(nil),          // 3: throwbar.device.v1.PairResponse
-	(*ConnectRequest)(nil),        // 4: throwbar.device.v1.ConnectRequest
-	(*ConnectResponse)(nil),       // 5: throwbar.device.v1.ConnectResponse
-	(*WatchRequest)(nil),          // 6: throwbar.device.v1.WatchRequest
-	(*WatchResponse)(nil),         // 7: throwbar.device.v1.WatchResponse
-	(*ReportRequest)(nil),         // 8: throwbar.device.v1.ReportRequest
-	(*ReportResponse)(nil),        // 9: throwbar.device.v1.ReportResponse
-	(*DeviceFrame)(nil),           // 10: throwbar.device.v1.DeviceFrame
-	(*ServerFrame)(nil),           // 11: throwbar.device.v1.ServerFrame
-	(*Hello)(nil),                 // 12: throwbar.device.v1.Hello
-	(*Welcome)(nil),               // 13: throwbar.device.v1.Welcome
-	(*DeviceHeartbeat)(nil),       // 14: throwbar.device.v1.DeviceHeartbeat
-	(*ServerHeartbeat)(nil),       // 15: throwbar.device.v1.ServerHeartbeat
-	(*Acknowledgement)(nil),       // 16: throwbar.device.v1.Acknowledgement
-	(*Outcome)(nil),               // 17: throwbar.device.v1.Outcome
-	(*Snapshot)(nil),              // 18: throwbar.device.v1.Snapshot
-	(*Delta)(nil),                 // 19: throwbar.device.v1.Delta
-	(*Goodbye)(nil),               // 20: throwbar.device.v1.Goodbye
-	(*CommandRequest)(nil),        // 21: throwbar.device.v1.CommandRequest
-	(*CancelRequest)(nil),         // 22: throwbar.device.v1.CancelRequest
-	(*OutcomeReceipt)(nil),        // 23: throwbar.device.v1.OutcomeReceipt
-	(*Resync)(nil),                // 24: throwbar.device.v1.Resync
-	(*LinkEnd)(nil),               // 25: throwbar.device.v1.LinkEnd
-	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
-	(*v1.Result)(nil),             // 28: throwbar.command.v1.Result
-	(*v1.CommandError)(nil),       // 29: throwbar.command.v1.CommandError
-	(*v1.Window)(nil),             // 30: throwbar.command.v1.Window
-	(*v1.TabGroup)(nil),           // 31: throwbar.command.v1.TabGroup
-	(*v1.Tab)(nil),                // 32: throwbar.command.v1.Tab
-	(*v1.Action)(nil),             // 33: throwbar.command.v1.Action
-	(*v1.SavedTab)(nil),           // 34: throwbar.command.v1.SavedTab
+	(*RotateTokenRequest)(nil),    // 4: throwbar.device.v1.RotateTokenRequest
+	(*RotateTokenResponse)(nil),   // 5: throwbar.device.v1.RotateTokenResponse
+	(*ConnectRequest)(nil),        // 6: throwbar.device.v1.ConnectRequest
+	(*ConnectResponse)(nil),       // 7: throwbar.device.v1.ConnectResponse
+	(*WatchRequest)(nil),          // 8: throwbar.device.v1.WatchRequest
+	(*WatchResponse)(nil),         // 9: throwbar.device.v1.WatchResponse
+	(*ReportRequest)(nil),         // 10: throwbar.device.v1.ReportRequest
+	(*ReportResponse)(nil),        // 11: throwbar.device.v1.ReportResponse
+	(*DeviceFrame)(nil),           // 12: throwbar.device.v1.DeviceFrame
+	(*ServerFrame)(nil),           // 13: throwbar.device.v1.ServerFrame
+	(*Hello)(nil),                 // 14: throwbar.device.v1.Hello
+	(*Welcome)(nil),               // 15: throwbar.device.v1.Welcome
+	(*DeviceHeartbeat)(nil),       // 16: throwbar.device.v1.DeviceHeartbeat
+	(*ServerHeartbeat)(nil),       // 17: throwbar.device.v1.ServerHeartbeat
+	(*Acknowledgement)(nil),       // 18: throwbar.device.v1.Acknowledgement
+	(*Outcome)(nil),               // 19: throwbar.device.v1.Outcome
+	(*Snapshot)(nil),              // 20: throwbar.device.v1.Snapshot
+	(*Delta)(nil),                 // 21: throwbar.device.v1.Delta
+	(*Goodbye)(nil),               // 22: throwbar.device.v1.Goodbye
+	(*CommandRequest)(nil),        // 23: throwbar.device.v1.CommandRequest
+	(*CancelRequest)(nil),         // 24: throwbar.device.v1.CancelRequest
+	(*RotateRequest)(nil),         // 25: throwbar.device.v1.RotateRequest
+	(*OutcomeReceipt)(nil),        // 26: throwbar.device.v1.OutcomeReceipt
+	(*Resync)(nil),                // 27: throwbar.device.v1.Resync
+	(*LinkEnd)(nil),               // 28: throwbar.device.v1.LinkEnd
+	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 30: google.protobuf.Duration
+	(*v1.Result)(nil),             // 31: throwbar.command.v1.Result
+	(*v1.CommandError)(nil),       // 32: throwbar.command.v1.CommandError
+	(*v1.Window)(nil),             // 33: throwbar.command.v1.Window
+	(*v1.TabGroup)(nil),           // 34: throwbar.command.v1.TabGroup
+	(*v1.Tab)(nil),                // 35: throwbar.command.v1.Tab
+	(*v1.Action)(nil),             // 36: throwbar.command.v1.Action
+	(*v1.SavedTab)(nil),           // 37: throwbar.command.v1.SavedTab
 }
 var file_throwbar_device_v1_device_proto_depIdxs = []int32{
 	0,  // 0: throwbar.device.v1.PairRequest.kind:type_name -> throwbar.device.v1.Kind
-	10, // 1: throwbar.device.v1.ConnectRequest.frames:type_name -> throwbar.device.v1.DeviceFrame
-	11, // 2: throwbar.device.v1.ConnectResponse.frames:type_name -> throwbar.device.v1.ServerFrame
-	12, // 3: throwbar.device.v1.WatchRequest.hello:type_name -> throwbar.device.v1.Hello
-	11, // 4: throwbar.device.v1.WatchResponse.frames:type_name -> throwbar.device.v1.ServerFrame
-	10, // 5: throwbar.device.v1.ReportRequest.frames:type_name -> throwbar.device.v1.DeviceFrame
-	12, // 6: throwbar.device.v1.DeviceFrame.hello:type_name -> throwbar.device.v1.Hello
-	14, // 7: throwbar.device.v1.DeviceFrame.heartbeat:type_name -> throwbar.device.v1.DeviceHeartbeat
-	16, // 8: throwbar.device.v1.DeviceFrame.acknowledgement:type_name -> throwbar.device.v1.Acknowledgement
-	17, // 9: throwbar.device.v1.DeviceFrame.outcome:type_name -> throwbar.device.v1.Outcome
-	18, // 10: throwbar.device.v1.DeviceFrame.snapshot:type_name -> throwbar.device.v1.Snapshot
-	19, // 11: throwbar.device.v1.DeviceFrame.delta:type_name -> throwbar.device.v1.Delta
-	20, // 12: throwbar.device.v1.DeviceFrame.goodbye:type_name -> throwbar.device.v1.Goodbye
-	13, // 13: throwbar.device.v1.ServerFrame.welcome:type_name -> throwbar.device.v1.Welcome
-	15, // 14: throwbar.device.v1.ServerFrame.heartbeat:type_name -> throwbar.device.v1.ServerHeartbeat
-	21, // 15: throwbar.device.v1.ServerFrame.command:type_name -> throwbar.device.v1.CommandRequest
-	22, // 16: throwbar.device.v1.ServerFrame.cancel:type_name -> throwbar.device.v1.CancelRequest
-	23, // 17: throwbar.device.v1.ServerFrame.receipt:type_name -> throwbar.device.v1.OutcomeReceipt
-	24, // 18: throwbar.device.v1.ServerFrame.resync:type_name -> throwbar.device.v1.Resync
-	25, // 19: throwbar.device.v1.ServerFrame.end:type_name -> throwbar.device.v1.LinkEnd
-	17, // 20: throwbar.device.v1.Hello.outcomes:type_name -> throwbar.device.v1.Outcome
-	26, // 21: throwbar.device.v1.Hello.time:type_name -> google.protobuf.Timestamp
-	27, // 22: throwbar.device.v1.Welcome.heartbeat:type_name -> google.protobuf.Duration
-	27, // 23: throwbar.device.v1.Welcome.lease:type_name -> google.protobuf.Duration
-	28, // 24: throwbar.device.v1.Outcome.result:type_name -> throwbar.command.v1.Result
-	29, // 25: throwbar.device.v1.Outcome.error:type_name -> throwbar.command.v1.CommandError
-	30, // 26: throwbar.device.v1.Snapshot.windows:type_name -> throwbar.command.v1.Window
-	31, // 27: throwbar.device.v1.Snapshot.groups:type_name -> throwbar.command.v1.TabGroup
-	32, // 28: throwbar.device.v1.Snapshot.tabs:type_name -> throwbar.command.v1.Tab
-	30, // 29: throwbar.device.v1.Delta.windows:type_name -> throwbar.command.v1.Window
-	31, // 30: throwbar.device.v1.Delta.groups:type_name -> throwbar.command.v1.TabGroup
-	32, // 31: throwbar.device.v1.Delta.tabs:type_name -> throwbar.command.v1.Tab
-	33, // 32: throwbar.device.v1.CommandRequest.action:type_name -> throwbar.command.v1.Action
-	27, // 33: throwbar.device.v1.CommandRequest.time_left:type_name -> google.protobuf.Duration
-	34, // 34: throwbar.device.v1.CommandRequest.saved:type_name -> throwbar.command.v1.SavedTab
-	1,  // 35: throwbar.device.v1.LinkEnd.reason:type_name -> throwbar.device.v1.EndReason
-	27, // 36: throwbar.device.v1.LinkEnd.retry_after:type_name -> google.protobuf.Duration
-	2,  // 37: throwbar.device.v1.DeviceService.Pair:input_type -> throwbar.device.v1.PairRequest
-	4,  // 38: throwbar.device.v1.DeviceService.Connect:input_type -> throwbar.device.v1.ConnectRequest
-	6,  // 39: throwbar.device.v1.DeviceService.Watch:input_type -> throwbar.device.v1.WatchRequest
-	8,  // 40: throwbar.device.v1.DeviceService.Report:input_type -> throwbar.device.v1.ReportRequest
-	3,  // 41: throwbar.device.v1.DeviceService.Pair:output_type -> throwbar.device.v1.PairResponse
-	5,  // 42: throwbar.device.v1.DeviceService.Connect:output_type -> throwbar.device.v1.ConnectResponse
-	7,  // 43: throwbar.device.v1.DeviceService.Watch:output_type -> throwbar.device.v1.WatchResponse
-	9,  // 44: throwbar.device.v1.DeviceService.Report:output_type -> throwbar.device.v1.ReportResponse
-	41, // [41:45] is the sub-list for method output_type
-	37, // [37:41] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	12, // 1: throwbar.device.v1.ConnectRequest.frames:type_name -> throwbar.device.v1.DeviceFrame
+	13, // 2: throwbar.device.v1.ConnectResponse.frames:type_name -> throwbar.device.v1.ServerFrame
+	14, // 3: throwbar.device.v1.WatchRequest.hello:type_name -> throwbar.device.v1.Hello
+	13, // 4: throwbar.device.v1.WatchResponse.frames:type_name -> throwbar.device.v1.ServerFrame
+	12, // 5: throwbar.device.v1.ReportRequest.frames:type_name -> throwbar.device.v1.DeviceFrame
+	14, // 6: throwbar.device.v1.DeviceFrame.hello:type_name -> throwbar.device.v1.Hello
+	16, // 7: throwbar.device.v1.DeviceFrame.heartbeat:type_name -> throwbar.device.v1.DeviceHeartbeat
+	18, // 8: throwbar.device.v1.DeviceFrame.acknowledgement:type_name -> throwbar.device.v1.Acknowledgement
+	19, // 9: throwbar.device.v1.DeviceFrame.outcome:type_name -> throwbar.device.v1.Outcome
+	20, // 10: throwbar.device.v1.DeviceFrame.snapshot:type_name -> throwbar.device.v1.Snapshot
+	21, // 11: throwbar.device.v1.DeviceFrame.delta:type_name -> throwbar.device.v1.Delta
+	22, // 12: throwbar.device.v1.DeviceFrame.goodbye:type_name -> throwbar.device.v1.Goodbye
+	15, // 13: throwbar.device.v1.ServerFrame.welcome:type_name -> throwbar.device.v1.Welcome
+	17, // 14: throwbar.device.v1.ServerFrame.heartbeat:type_name -> throwbar.device.v1.ServerHeartbeat
+	23, // 15: throwbar.device.v1.ServerFrame.command:type_name -> throwbar.device.v1.CommandRequest
+	24, // 16: throwbar.device.v1.ServerFrame.cancel:type_name -> throwbar.device.v1.CancelRequest
+	26, // 17: throwbar.device.v1.ServerFrame.receipt:type_name -> throwbar.device.v1.OutcomeReceipt
+	27, // 18: throwbar.device.v1.ServerFrame.resync:type_name -> throwbar.device.v1.Resync
+	28, // 19: throwbar.device.v1.ServerFrame.end:type_name -> throwbar.device.v1.LinkEnd
+	25, // 20: throwbar.device.v1.ServerFrame.rotate:type_name -> throwbar.device.v1.RotateRequest
+	19, // 21: throwbar.device.v1.Hello.outcomes:type_name -> throwbar.device.v1.Outcome
+	29, // 22: throwbar.device.v1.Hello.time:type_name -> google.protobuf.Timestamp
+	30, // 23: throwbar.device.v1.Welcome.heartbeat:type_name -> google.protobuf.Duration
+	30, // 24: throwbar.device.v1.Welcome.lease:type_name -> google.protobuf.Duration
+	31, // 25: throwbar.device.v1.Outcome.result:type_name -> throwbar.command.v1.Result
+	32, // 26: throwbar.device.v1.Outcome.error:type_name -> throwbar.command.v1.CommandError
+	33, // 27: throwbar.device.v1.Snapshot.windows:type_name -> throwbar.command.v1.Window
+	34, // 28: throwbar.device.v1.Snapshot.groups:type_name -> throwbar.command.v1.TabGroup
+	35, // 29: throwbar.device.v1.Snapshot.tabs:type_name -> throwbar.command.v1.Tab
+	33, // 30: throwbar.device.v1.Delta.windows:type_name -> throwbar.command.v1.Window
+	34, // 31: throwbar.device.v1.Delta.groups:type_name -> throwbar.command.v1.TabGroup
+	35, // 32: throwbar.device.v1.Delta.tabs:type_name -> throwbar.command.v1.Tab
+	36, // 33: throwbar.device.v1.CommandRequest.action:type_name -> throwbar.command.v1.Action
+	30, // 34: throwbar.device.v1.CommandRequest.time_left:type_name -> google.protobuf.Duration
+	37, // 35: throwbar.device.v1.CommandRequest.saved:type_name -> throwbar.command.v1.SavedTab
+	1,  // 36: throwbar.device.v1.LinkEnd.reason:type_name -> throwbar.device.v1.EndReason
+	30, // 37: throwbar.device.v1.LinkEnd.retry_after:type_name -> google.protobuf.Duration
+	2,  // 38: throwbar.device.v1.DeviceService.Pair:input_type -> throwbar.device.v1.PairRequest
+	6,  // 39: throwbar.device.v1.DeviceService.Connect:input_type -> throwbar.device.v1.ConnectRequest
+	8,  // 40: throwbar.device.v1.DeviceService.Watch:input_type -> throwbar.device.v1.WatchRequest
+	4,  // 41: throwbar.device.v1.DeviceService.RotateToken:input_type -> throwbar.device.v1.RotateTokenRequest
+	10, // 42: throwbar.device.v1.DeviceService.Report:input_type -> throwbar.device.v1.ReportRequest
+	3,  // 43: throwbar.device.v1.DeviceService.Pair:output_type -> throwbar.device.v1.PairResponse
+	7,  // 44: throwbar.device.v1.DeviceService.Connect:output_type -> throwbar.device.v1.ConnectResponse
+	9,  // 45: throwbar.device.v1.DeviceService.Watch:output_type -> throwbar.device.v1.WatchResponse
+	5,  // 46: throwbar.device.v1.DeviceService.RotateToken:output_type -> throwbar.device.v1.RotateTokenResponse
+	11, // 47: throwbar.device.v1.DeviceService.Report:output_type -> throwbar.device.v1.ReportResponse
+	43, // [43:48] is the sub-list for method output_type
+	38, // [38:43] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_throwbar_device_v1_device_proto_init() }
@@ -2151,7 +2321,7 @@ func file_throwbar_device_v1_device_proto_init() {
 	if File_throwbar_device_v1_device_proto != nil {
 		return
 	}
-	file_throwbar_device_v1_device_proto_msgTypes[8].OneofWrappers = []any{
+	file_throwbar_device_v1_device_proto_msgTypes[10].OneofWrappers = []any{
 		(*DeviceFrame_Hello)(nil),
 		(*DeviceFrame_Heartbeat)(nil),
 		(*DeviceFrame_Acknowledgement)(nil),
@@ -2160,7 +2330,7 @@ func file_throwbar_device_v1_device_proto_init() {
 		(*DeviceFrame_Delta)(nil),
 		(*DeviceFrame_Goodbye)(nil),
 	}
-	file_throwbar_device_v1_device_proto_msgTypes[9].OneofWrappers = []any{
+	file_throwbar_device_v1_device_proto_msgTypes[11].OneofWrappers = []any{
 		(*ServerFrame_Welcome)(nil),
 		(*ServerFrame_Heartbeat)(nil),
 		(*ServerFrame_Command)(nil),
@@ -2168,8 +2338,9 @@ func file_throwbar_device_v1_device_proto_init() {
 		(*ServerFrame_Receipt)(nil),
 		(*ServerFrame_Resync)(nil),
 		(*ServerFrame_End)(nil),
+		(*ServerFrame_Rotate)(nil),
 	}
-	file_throwbar_device_v1_device_proto_msgTypes[15].OneofWrappers = []any{
+	file_throwbar_device_v1_device_proto_msgTypes[17].OneofWrappers = []any{
 		(*Outcome_Result)(nil),
 		(*Outcome_Error)(nil),
 	}
@@ -2179,7 +2350,7 @@ func file_throwbar_device_v1_device_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_throwbar_device_v1_device_proto_rawDesc), len(file_throwbar_device_v1_device_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   24,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

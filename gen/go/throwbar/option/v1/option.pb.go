@@ -260,7 +260,8 @@ func (Keep) EnumDescriptor() ([]byte, []int) {
 	return file_throwbar_option_v1_option_proto_rawDescGZIP(), []int{3}
 }
 
-// Scope is what the bearer of a token may do. Each scope but device includes the ones before it.
+// Scope is what the bearer of a token may do. Viewer, operator and owner each include the ones before it; device and
+// hook include nothing else and are included by nothing.
 type Scope int32
 
 const (
@@ -276,6 +277,8 @@ const (
 	Scope_SCOPE_OWNER Scope = 4
 	// One device, for its own link only.
 	Scope_SCOPE_DEVICE Scope = 5
+	// One sender of webhooks, for its own deliveries only.
+	Scope_SCOPE_HOOK Scope = 6
 )
 
 // Enum value maps for Scope.
@@ -287,6 +290,7 @@ var (
 		3: "SCOPE_OPERATOR",
 		4: "SCOPE_OWNER",
 		5: "SCOPE_DEVICE",
+		6: "SCOPE_HOOK",
 	}
 	Scope_value = map[string]int32{
 		"SCOPE_UNSPECIFIED": 0,
@@ -295,6 +299,7 @@ var (
 		"SCOPE_OPERATOR":    3,
 		"SCOPE_OWNER":       4,
 		"SCOPE_DEVICE":      5,
+		"SCOPE_HOOK":        6,
 	}
 )
 
@@ -654,14 +659,16 @@ const file_throwbar_option_v1_option_proto_rawDesc = "" +
 	"\x10KEEP_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
 	"KEEP_SAVED\x10\x01\x12\r\n" +
-	"\tKEEP_UNDO\x10\x02*y\n" +
+	"\tKEEP_UNDO\x10\x02*\x89\x01\n" +
 	"\x05Scope\x12\x15\n" +
 	"\x11SCOPE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fSCOPE_PUBLIC\x10\x01\x12\x10\n" +
 	"\fSCOPE_VIEWER\x10\x02\x12\x12\n" +
 	"\x0eSCOPE_OPERATOR\x10\x03\x12\x0f\n" +
 	"\vSCOPE_OWNER\x10\x04\x12\x10\n" +
-	"\fSCOPE_DEVICE\x10\x05:X\n" +
+	"\fSCOPE_DEVICE\x10\x05\x12\x0e\n" +
+	"\n" +
+	"SCOPE_HOOK\x10\x06:X\n" +
 	"\acommand\x12\x1f.google.protobuf.MessageOptions\x18\xb9\x8e\x03 \x01(\v2\x1b.throwbar.option.v1.CommandR\acommand:=\n" +
 	"\tsensitive\x12\x1d.google.protobuf.FieldOptions\x18\xb9\x8e\x03 \x01(\bR\tsensitive:S\n" +
 	"\x06target\x12\x1d.google.protobuf.FieldOptions\x18\xba\x8e\x03 \x01(\x0e2\x1a.throwbar.option.v1.TargetR\x06target:T\n" +

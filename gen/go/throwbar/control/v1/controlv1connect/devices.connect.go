@@ -18,6 +18,8 @@ const (
 	DevicesServiceName = "throwbar.control.v1.DevicesService"
 	// TokenServiceName is the fully-qualified name of the TokenService service.
 	TokenServiceName = "throwbar.control.v1.TokenService"
+	// WorkspaceServiceName is the fully-qualified name of the WorkspaceService service.
+	WorkspaceServiceName = "throwbar.control.v1.WorkspaceService"
 )
 
 // These constants are the procedure names of the RPCs defined in this package. They're exposed at
@@ -36,6 +38,9 @@ const (
 	// DevicesServiceRevokeDeviceProcedure is the procedure name of the DevicesService's RevokeDevice
 	// RPC.
 	DevicesServiceRevokeDeviceProcedure = "/throwbar.control.v1.DevicesService/RevokeDevice"
+	// DevicesServiceRotateDeviceProcedure is the procedure name of the DevicesService's RotateDevice
+	// RPC.
+	DevicesServiceRotateDeviceProcedure = "/throwbar.control.v1.DevicesService/RotateDevice"
 	// DevicesServiceCreatePairingCodeProcedure is the procedure name of the DevicesService's
 	// CreatePairingCode RPC.
 	DevicesServiceCreatePairingCodeProcedure = "/throwbar.control.v1.DevicesService/CreatePairingCode"
@@ -45,6 +50,12 @@ const (
 	TokenServiceListTokensProcedure = "/throwbar.control.v1.TokenService/ListTokens"
 	// TokenServiceRevokeTokenProcedure is the procedure name of the TokenService's RevokeToken RPC.
 	TokenServiceRevokeTokenProcedure = "/throwbar.control.v1.TokenService/RevokeToken"
+	// WorkspaceServiceCreateWorkspaceProcedure is the procedure name of the WorkspaceService's
+	// CreateWorkspace RPC.
+	WorkspaceServiceCreateWorkspaceProcedure = "/throwbar.control.v1.WorkspaceService/CreateWorkspace"
+	// WorkspaceServiceListWorkspacesProcedure is the procedure name of the WorkspaceService's
+	// ListWorkspaces RPC.
+	WorkspaceServiceListWorkspacesProcedure = "/throwbar.control.v1.WorkspaceService/ListWorkspaces"
 )
 
 var (
@@ -70,6 +81,13 @@ var (
 			Procedure:  DevicesServiceRevokeDeviceProcedure,
 		}
 	})
+	devicesServiceRotateDeviceSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_throwbar_control_v1_devices_proto.Services().ByName("DevicesService").Methods().ByName("RotateDevice"),
+			Procedure:  DevicesServiceRotateDeviceProcedure,
+		}
+	})
 	devicesServiceCreatePairingCodeSpec = sync.OnceValue(func() connect.Spec {
 		return connect.Spec{
 			StreamType: connect.StreamTypeUnary,
@@ -87,6 +105,9 @@ type DevicesServiceClient interface {
 	RenameDevice(context.Context, *v1.RenameDeviceRequest) (*v1.RenameDeviceResponse, error)
 	// Revoke a device: its token is void and its link ends.
 	RevokeDevice(context.Context, *v1.RevokeDeviceRequest) (*v1.RevokeDeviceResponse, error)
+	// Have a device take another token. It does so at once if it is connected, and when it next connects otherwise; its
+	// present token works until it has used the new one.
+	RotateDevice(context.Context, *v1.RotateDeviceRequest) (*v1.RotateDeviceResponse, error)
 	// Make a pairing code, good for five minutes and one device.
 	CreatePairingCode(context.Context, *v1.CreatePairingCodeRequest) (*v1.CreatePairingCodeResponse, error)
 }
@@ -105,6 +126,9 @@ type DevicesServiceHandler interface {
 	RenameDevice(context.Context, *v1.RenameDeviceRequest) (*v1.RenameDeviceResponse, error)
 	// Revoke a device: its token is void and its link ends.
 	RevokeDevice(context.Context, *v1.RevokeDeviceRequest) (*v1.RevokeDeviceResponse, error)
+	// Have a device take another token. It does so at once if it is connected, and when it next connects otherwise; its
+	// present token works until it has used the new one.
+	RotateDevice(context.Context, *v1.RotateDeviceRequest) (*v1.RotateDeviceResponse, error)
 	// Make a pairing code, good for five minutes and one device.
 	CreatePairingCode(context.Context, *v1.CreatePairingCodeRequest) (*v1.CreatePairingCodeResponse, error)
 }
@@ -117,6 +141,7 @@ func RegisterDevicesServiceHandler(server *connect.Server, svc DevicesServiceHan
 		connect.Method{Spec: devicesServiceListDevicesSpec(), Handler: adapter.listDevices},
 		connect.Method{Spec: devicesServiceRenameDeviceSpec(), Handler: adapter.renameDevice},
 		connect.Method{Spec: devicesServiceRevokeDeviceSpec(), Handler: adapter.revokeDevice},
+		connect.Method{Spec: devicesServiceRotateDeviceSpec(), Handler: adapter.rotateDevice},
 		connect.Method{Spec: devicesServiceCreatePairingCodeSpec(), Handler: adapter.createPairingCode},
 	)
 }
@@ -134,6 +159,10 @@ func (UnimplementedDevicesServiceHandler) RenameDevice(context.Context, *v1.Rena
 
 func (UnimplementedDevicesServiceHandler) RevokeDevice(context.Context, *v1.RevokeDeviceRequest) (*v1.RevokeDeviceResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.control.v1.DevicesService.RevokeDevice is not implemented")
+}
+
+func (UnimplementedDevicesServiceHandler) RotateDevice(context.Context, *v1.RotateDeviceRequest) (*v1.RotateDeviceResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.control.v1.DevicesService.RotateDevice is not implemented")
 }
 
 func (UnimplementedDevicesServiceHandler) CreatePairingCode(context.Context, *v1.CreatePairingCodeRequest) (*v1.CreatePairingCodeResponse, error) {
@@ -163,6 +192,14 @@ func (c *devicesServiceClient) RenameDevice(ctx context.Context, req *v1.RenameD
 func (c *devicesServiceClient) RevokeDevice(ctx context.Context, req *v1.RevokeDeviceRequest) (*v1.RevokeDeviceResponse, error) {
 	var res v1.RevokeDeviceResponse
 	if err := c.client.CallUnary(ctx, devicesServiceRevokeDeviceSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *devicesServiceClient) RotateDevice(ctx context.Context, req *v1.RotateDeviceRequest) (*v1.RotateDeviceResponse, error) {
+	var res v1.RotateDeviceResponse
+	if err := c.client.CallUnary(ctx, devicesServiceRotateDeviceSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -208,6 +245,18 @@ func (h devicesServiceHandler) revokeDevice(ctx context.Context, _ connect.Spec,
 		return err
 	}
 	res, err := h.svc.RevokeDevice(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h devicesServiceHandler) rotateDevice(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.RotateDeviceRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.RotateDevice(ctx, &req)
 	if err != nil {
 		return err
 	}
@@ -363,6 +412,113 @@ func (h tokenServiceHandler) revokeToken(ctx context.Context, _ connect.Spec, st
 		return err
 	}
 	res, err := h.svc.RevokeToken(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+var (
+	workspaceServiceCreateWorkspaceSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_throwbar_control_v1_devices_proto.Services().ByName("WorkspaceService").Methods().ByName("CreateWorkspace"),
+			Procedure:  WorkspaceServiceCreateWorkspaceProcedure,
+		}
+	})
+	workspaceServiceListWorkspacesSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType:       connect.StreamTypeUnary,
+			Schema:           v1.File_throwbar_control_v1_devices_proto.Services().ByName("WorkspaceService").Methods().ByName("ListWorkspaces"),
+			Procedure:        WorkspaceServiceListWorkspacesProcedure,
+			IdempotencyLevel: connect.IdempotencyNoSideEffects,
+		}
+	})
+)
+
+// WorkspaceServiceClient is a client for the throwbar.control.v1.WorkspaceService service.
+type WorkspaceServiceClient interface {
+	// Make a workspace, and a token for its owner.
+	CreateWorkspace(context.Context, *v1.CreateWorkspaceRequest) (*v1.CreateWorkspaceResponse, error)
+	// List the workspaces.
+	ListWorkspaces(context.Context, *v1.ListWorkspacesRequest) (*v1.ListWorkspacesResponse, error)
+}
+
+// NewWorkspaceServiceClient constructs a client for the throwbar.control.v1.WorkspaceService
+// service. Multiple service clients may share a single connect.Client.
+func NewWorkspaceServiceClient(client *connect.Client) WorkspaceServiceClient {
+	return &workspaceServiceClient{client: client}
+}
+
+// WorkspaceServiceHandler is an implementation of the throwbar.control.v1.WorkspaceService service.
+type WorkspaceServiceHandler interface {
+	// Make a workspace, and a token for its owner.
+	CreateWorkspace(context.Context, *v1.CreateWorkspaceRequest) (*v1.CreateWorkspaceResponse, error)
+	// List the workspaces.
+	ListWorkspaces(context.Context, *v1.ListWorkspacesRequest) (*v1.ListWorkspacesResponse, error)
+}
+
+// RegisterWorkspaceServiceHandler registers svc as the throwbar.control.v1.WorkspaceService
+// implementation on server.
+func RegisterWorkspaceServiceHandler(server *connect.Server, svc WorkspaceServiceHandler) {
+	adapter := workspaceServiceHandler{svc: svc}
+	server.Register(
+		connect.Method{Spec: workspaceServiceCreateWorkspaceSpec(), Handler: adapter.createWorkspace},
+		connect.Method{Spec: workspaceServiceListWorkspacesSpec(), Handler: adapter.listWorkspaces},
+	)
+}
+
+// UnimplementedWorkspaceServiceHandler returns CodeUnimplemented from all methods.
+type UnimplementedWorkspaceServiceHandler struct{}
+
+func (UnimplementedWorkspaceServiceHandler) CreateWorkspace(context.Context, *v1.CreateWorkspaceRequest) (*v1.CreateWorkspaceResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.control.v1.WorkspaceService.CreateWorkspace is not implemented")
+}
+
+func (UnimplementedWorkspaceServiceHandler) ListWorkspaces(context.Context, *v1.ListWorkspacesRequest) (*v1.ListWorkspacesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.control.v1.WorkspaceService.ListWorkspaces is not implemented")
+}
+
+type workspaceServiceClient struct {
+	client *connect.Client
+}
+
+func (c *workspaceServiceClient) CreateWorkspace(ctx context.Context, req *v1.CreateWorkspaceRequest) (*v1.CreateWorkspaceResponse, error) {
+	var res v1.CreateWorkspaceResponse
+	if err := c.client.CallUnary(ctx, workspaceServiceCreateWorkspaceSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *workspaceServiceClient) ListWorkspaces(ctx context.Context, req *v1.ListWorkspacesRequest) (*v1.ListWorkspacesResponse, error) {
+	var res v1.ListWorkspacesResponse
+	if err := c.client.CallUnary(ctx, workspaceServiceListWorkspacesSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+type workspaceServiceHandler struct{ svc WorkspaceServiceHandler }
+
+func (h workspaceServiceHandler) createWorkspace(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.CreateWorkspaceRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.CreateWorkspace(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h workspaceServiceHandler) listWorkspaces(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ListWorkspacesRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ListWorkspaces(ctx, &req)
 	if err != nil {
 		return err
 	}

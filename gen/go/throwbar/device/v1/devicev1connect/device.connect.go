@@ -35,6 +35,8 @@ const (
 	DeviceServiceConnectProcedure = "/throwbar.device.v1.DeviceService/Connect"
 	// DeviceServiceWatchProcedure is the procedure name of the DeviceService's Watch RPC.
 	DeviceServiceWatchProcedure = "/throwbar.device.v1.DeviceService/Watch"
+	// DeviceServiceRotateTokenProcedure is the procedure name of the DeviceService's RotateToken RPC.
+	DeviceServiceRotateTokenProcedure = "/throwbar.device.v1.DeviceService/RotateToken"
 	// DeviceServiceReportProcedure is the procedure name of the DeviceService's Report RPC.
 	DeviceServiceReportProcedure = "/throwbar.device.v1.DeviceService/Report"
 )
@@ -61,6 +63,13 @@ var (
 			Procedure:  DeviceServiceWatchProcedure,
 		}
 	})
+	deviceServiceRotateTokenSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_throwbar_device_v1_device_proto.Services().ByName("DeviceService").Methods().ByName("RotateToken"),
+			Procedure:  DeviceServiceRotateTokenProcedure,
+		}
+	})
 	deviceServiceReportSpec = sync.OnceValue(func() connect.Spec {
 		return connect.Spec{
 			StreamType: connect.StreamTypeUnary,
@@ -78,6 +87,9 @@ type DeviceServiceClient interface {
 	Connect(context.Context) (DeviceServiceConnectClientStream, error)
 	// Watch holds the device's link as a stream of server frames; the device answers by Report.
 	Watch(context.Context, *v1.WatchRequest) (DeviceServiceWatchClientStream, error)
+	// RotateToken gives the device another token. The present one works until the new one is first used, so that an answer
+	// that is lost locks nobody out.
+	RotateToken(context.Context, *v1.RotateTokenRequest) (*v1.RotateTokenResponse, error)
 	// Report hands over device frames of a link that Watch holds. A repeated sequence number is acknowledged and ignored.
 	Report(context.Context, *v1.ReportRequest) (*v1.ReportResponse, error)
 }
@@ -152,6 +164,9 @@ type DeviceServiceHandler interface {
 	Connect(context.Context, DeviceServiceConnectServerStream) error
 	// Watch holds the device's link as a stream of server frames; the device answers by Report.
 	Watch(context.Context, *v1.WatchRequest, DeviceServiceWatchServerStream) error
+	// RotateToken gives the device another token. The present one works until the new one is first used, so that an answer
+	// that is lost locks nobody out.
+	RotateToken(context.Context, *v1.RotateTokenRequest) (*v1.RotateTokenResponse, error)
 	// Report hands over device frames of a link that Watch holds. A repeated sequence number is acknowledged and ignored.
 	Report(context.Context, *v1.ReportRequest) (*v1.ReportResponse, error)
 }
@@ -164,6 +179,7 @@ func RegisterDeviceServiceHandler(server *connect.Server, svc DeviceServiceHandl
 		connect.Method{Spec: deviceServicePairSpec(), Handler: adapter.pair},
 		connect.Method{Spec: deviceServiceConnectSpec(), Handler: adapter.connect},
 		connect.Method{Spec: deviceServiceWatchSpec(), Handler: adapter.watch},
+		connect.Method{Spec: deviceServiceRotateTokenSpec(), Handler: adapter.rotateToken},
 		connect.Method{Spec: deviceServiceReportSpec(), Handler: adapter.report},
 	)
 }
@@ -222,6 +238,10 @@ func (UnimplementedDeviceServiceHandler) Watch(context.Context, *v1.WatchRequest
 	return connect.NewError(connect.CodeUnimplemented, "throwbar.device.v1.DeviceService.Watch is not implemented")
 }
 
+func (UnimplementedDeviceServiceHandler) RotateToken(context.Context, *v1.RotateTokenRequest) (*v1.RotateTokenResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.device.v1.DeviceService.RotateToken is not implemented")
+}
+
 func (UnimplementedDeviceServiceHandler) Report(context.Context, *v1.ReportRequest) (*v1.ReportResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.device.v1.DeviceService.Report is not implemented")
 }
@@ -252,6 +272,14 @@ func (c *deviceServiceClient) Watch(ctx context.Context, req *v1.WatchRequest) (
 		return DeviceServiceWatchClientStream{}, err
 	}
 	return DeviceServiceWatchClientStream{stream: stream}, nil
+}
+
+func (c *deviceServiceClient) RotateToken(ctx context.Context, req *v1.RotateTokenRequest) (*v1.RotateTokenResponse, error) {
+	var res v1.RotateTokenResponse
+	if err := c.client.CallUnary(ctx, deviceServiceRotateTokenSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
 }
 
 func (c *deviceServiceClient) Report(ctx context.Context, req *v1.ReportRequest) (*v1.ReportResponse, error) {
@@ -286,6 +314,18 @@ func (h deviceServiceHandler) watch(ctx context.Context, _ connect.Spec, stream 
 		return err
 	}
 	return h.svc.Watch(ctx, &req, DeviceServiceWatchServerStream{stream: stream})
+}
+
+func (h deviceServiceHandler) rotateToken(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.RotateTokenRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.RotateToken(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
 }
 
 func (h deviceServiceHandler) report(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
