@@ -161,7 +161,7 @@ func (c *chat) talk(ctx context.Context, model string) error {
 	if person {
 		c.program.err.Line(term.Dim, "Talking to %s. Ctrl-C stops it, twice leaves; so does Ctrl-D.", model)
 	}
-	lines := readLines(ctx, c.program.Stdin)
+	lines := c.program.input(ctx)
 	var last error
 	for {
 		if person {

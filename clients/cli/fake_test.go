@@ -42,9 +42,11 @@ type fake struct {
 	rawImage []byte // sent in place of image
 	history  []*controlv1.Command
 	model    *agentv1.GetModelResponse
+	desk     *approvalLog
 
 	// What a test wants to happen; set before the first call.
 	onDispatch func(*controlv1.DispatchRequest) (*controlv1.DispatchResponse, error)
+	onWait     func(context.Context, *controlv1.DispatchRequest) (*controlv1.DispatchResponse, error) // in place of onDispatch
 	onUndo     func(*controlv1.UndoRequest) (*controlv1.UndoResponse, error)
 	onChat     func(context.Context, *agentv1.ChatRequest, func(*agentv1.Event) error) error
 	watch      func(ctx context.Context, req *controlv1.WatchEventsRequest, send func(*controlv1.WatchEventsResponse) error) error
@@ -79,6 +81,7 @@ func newFake(t *testing.T, change ...func(*fake)) *fake {
 		model:   &agentv1.GetModelResponse{Model: "small-model"},
 		expires: 5 * time.Minute,
 		pending: make(chan struct{}),
+		desk:    newLog(),
 		devices: []*controlv1.Device{
 			{
 				DeviceId: laptop, Name: "laptop", Kind: devicev1.Kind_KIND_BROWSER, Agent: "Chromium 156", Platform: "linux",
@@ -101,6 +104,7 @@ func newFake(t *testing.T, change ...func(*fake)) *fake {
 	controlv1connect.RegisterBrowserServiceHandler(server, f)
 	controlv1connect.RegisterCommandServiceHandler(server, f)
 	controlv1connect.RegisterCatalogueServiceHandler(server, f)
+	controlv1connect.RegisterApprovalServiceHandler(server, f)
 	agentv1connect.RegisterAgentServiceHandler(server, f)
 	mux := http.NewServeMux()
 	connecthttp.Mount(mux, server)
@@ -270,6 +274,9 @@ func (f *fake) Dispatch(ctx context.Context, req *controlv1.DispatchRequest) (*c
 	f.mu.Lock()
 	f.asked = append(f.asked, req)
 	f.mu.Unlock()
+	if f.onWait != nil {
+		return f.onWait(ctx, req)
+	}
 	if f.onDispatch != nil {
 		return f.onDispatch(req)
 	}
