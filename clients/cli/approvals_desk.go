@@ -57,6 +57,12 @@ func (d *desk) take(ctx context.Context, a *controlv1.Approval, warning bool) {
 	d.next(ctx)
 }
 
+// clear takes everything off the desk.
+func (d *desk) clear() {
+	d.breakLine()
+	d.queue, d.shown, d.typed, d.why = nil, nil, false, false
+}
+
 // breakLine ends the line that a prompt has begun.
 func (d *desk) breakLine() {
 	if d.shown != nil {

@@ -47,7 +47,7 @@ func (p *program) watchApprovals(ctx context.Context, f *feed) error {
 	if d.offers {
 		p.err.Line(term.Dim, "Ctrl-C leaves.")
 	}
-	return p.attend(ctx, d, f.follow, func(context.Context) error { <-ctx.Done(); return context.Cause(ctx) }, true)
+	return p.attend(ctx, d, f.follow, func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }, true)
 }
 
 // attend serves a desk while work runs: it hands it the changes of a feed and the lines of a person. It ends when work
@@ -113,9 +113,8 @@ func (p *program) serve(
 			d.take(ctx, frame.GetApproval(), frame.GetWarning())
 		case line, ok := <-lines:
 			if !ok || line.err != nil {
-				d.offers = false
 				d.breakLine()
-				d.shown = nil
+				d.offers, d.shown = false, nil
 				continue
 			}
 			if err := d.line(ctx, line.text); err != nil {

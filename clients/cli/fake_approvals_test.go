@@ -38,7 +38,7 @@ type approvalLog struct {
 	refuse  error                                             // what every decision ends with
 	cut     func(n int, sent int) bool                        // whether to break the nth stream after so many frames
 	reset   bool                                              // say that the cursor of the next stream is too old
-	onOpen  func(*controlv1.WatchApprovalsRequest)            // called when a stream begins
+	onOpen  func(n int)                                       // called when a stream begins
 	fault   func(*controlv1.Decision) *commandv1.CommandError // an error for a decision
 }
 
@@ -142,7 +142,7 @@ func (f *fake) WatchApprovals(
 	}
 	d.mu.Unlock()
 	if d.onOpen != nil {
-		d.onOpen(req)
+		d.onOpen(n)
 	}
 	for sent := 0; ; {
 		for _, frame := range frames {

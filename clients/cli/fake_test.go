@@ -43,6 +43,7 @@ type fake struct {
 	history  []*controlv1.Command
 	model    *agentv1.GetModelResponse
 	desk     *approvalLog
+	approval string // what submitted commands wait for
 
 	// What a test wants to happen; set before the first call.
 	onDispatch func(*controlv1.DispatchRequest) (*controlv1.DispatchResponse, error)
@@ -291,7 +292,7 @@ func (f *fake) Submit(_ context.Context, req *controlv1.SubmitRequest) (*control
 	f.submitted = append(f.submitted, req)
 	answer := &controlv1.SubmitResponse{}
 	for _, id := range req.GetDeviceIds() {
-		answer.Outcomes = append(answer.Outcomes, &controlv1.DeviceOutcome{DeviceId: id, DeviceName: nameOf(id), CommandId: "cmd-7"})
+		answer.Outcomes = append(answer.Outcomes, &controlv1.DeviceOutcome{DeviceId: id, DeviceName: nameOf(id), CommandId: "cmd-7", ApprovalId: f.approval})
 	}
 	return answer, nil
 }
