@@ -22,6 +22,7 @@ import (
 	"throwbar.dev/throwbar/catalog"
 	"throwbar.dev/throwbar/gen"
 	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
+	"throwbar.dev/throwbar/server/approval"
 	"throwbar.dev/throwbar/server/auth"
 	"throwbar.dev/throwbar/server/browser"
 	"throwbar.dev/throwbar/server/device"
@@ -29,6 +30,7 @@ import (
 	"throwbar.dev/throwbar/server/event"
 	"throwbar.dev/throwbar/server/link"
 	"throwbar.dev/throwbar/server/metrics"
+	"throwbar.dev/throwbar/server/policy"
 	"throwbar.dev/throwbar/server/rpc"
 	"throwbar.dev/throwbar/server/storage"
 	"throwbar.dev/throwbar/store"
@@ -110,6 +112,7 @@ type Server struct {
 	state      *browser.State
 	hub        *link.Hub
 	dispatcher *dispatch.Dispatcher
+	approvals  *approval.Desk
 	edge       *rpc.Server
 	agent      *agent.Agent
 	metrics    *metrics.Metrics
@@ -166,12 +169,14 @@ func (s *Server) compose(ctx context.Context) error {
 		Catalogue: s.catalogue, Ledger: between[dispatch.Ledger](s.storage, s.cfg.Parts.Ledger), Reader: s.storage,
 		Devices: s.directory, Links: between[dispatch.Links](s.hub, s.cfg.Parts.Links), Browser: s.state,
 		NewID: s.newID, Now: s.cfg.Now, Log: s.cfg.Log, Meter: s.metrics,
+		Approvals: s.storage, Policy: policy.Options{}, Reachable: s.reachable,
 	})
+	s.composeApprovals()
 	s.metrics.Watch(s.hub.Load, s.store.Waiting)
 	s.hub.Bind(s.dispatcher)
 	pairing := device.NewPairing(s.cfg.Random, s.cfg.Now)
 	s.edge = rpc.New(rpc.Config{
-		Catalogue: s.catalogue, Dispatcher: s.dispatcher, Hub: s.hub, Directory: s.directory, Pairing: pairing,
+		Catalogue: s.catalogue, Dispatcher: s.dispatcher, Approvals: s.approvals, Hub: s.hub, Directory: s.directory, Pairing: pairing,
 		Enroller: &device.Enroller{
 			Pairing: pairing, Directory: s.directory, Tokens: s.tokens, Store: s.storage, NewID: s.newID,
 			Random: s.cfg.Random, Now: s.cfg.Now,
@@ -180,6 +185,24 @@ func (s *Server) compose(ctx context.Context) error {
 		Listener: s.cfg.Listener, Log: s.cfg.Log, Metrics: s.metrics, Meter: s.metrics, SendWithin: s.cfg.SendWithin,
 	})
 	return s.composeAgent()
+}
+
+func (s *Server) composeApprovals() {
+	s.approvals = approval.New(approval.Config{
+		Catalogue: s.catalogue, Store: s.storage, Gate: s.dispatcher, Now: s.cfg.Now,
+		Device: func(workspace, id string) string {
+			d, err := s.directory.Get(workspace, id)
+			if err != nil {
+				return ""
+			}
+			return d.Name
+		},
+	})
+}
+
+// reachable says whether somebody follows the approvals who may approve what a principal asks for.
+func (s *Server) reachable(workspace, principal string) bool {
+	return s.approvals.Reach.Reachable(workspace, principal)
 }
 
 // Handler is the HTTP edge.
