@@ -29,6 +29,7 @@ import (
 	"throwbar.dev/throwbar/server/event"
 	"throwbar.dev/throwbar/server/link"
 	"throwbar.dev/throwbar/server/metrics"
+	"throwbar.dev/throwbar/server/policy"
 	"throwbar.dev/throwbar/server/rpc"
 	"throwbar.dev/throwbar/server/storage"
 	"throwbar.dev/throwbar/store"
@@ -109,6 +110,7 @@ type Server struct {
 	tokens     *auth.Tokens
 	state      *browser.State
 	hub        *link.Hub
+	book       *policy.Book
 	dispatcher *dispatch.Dispatcher
 	edge       *rpc.Server
 	agent      *agent.Agent
@@ -158,6 +160,9 @@ func (s *Server) compose(ctx context.Context) error {
 	if s.state, err = browser.New(ctx, s.storage, s.cfg.Now, s.cfg.Log); err != nil {
 		return err
 	}
+	if s.book, err = s.newBook(ctx); err != nil {
+		return err
+	}
 	s.hub = link.New(link.Config{
 		State: s.state, Directory: between[link.Directory](s.directory, s.cfg.Parts.Directory), NewID: s.newID, Log: s.cfg.Log, Meter: s.metrics,
 		Heartbeat: s.cfg.Heartbeat, Lease: s.cfg.Lease, AdmitPerSecond: s.cfg.Admit,
@@ -176,10 +181,21 @@ func (s *Server) compose(ctx context.Context) error {
 			Pairing: pairing, Directory: s.directory, Tokens: s.tokens, Store: s.storage, NewID: s.newID,
 			Random: s.cfg.Random, Now: s.cfg.Now,
 		},
-		Tokens: s.tokens, Browser: s.state, Saved: s.storage, Events: s.storage.Feed(), Version: Version(),
+		Tokens: s.tokens, Browser: s.state, Policy: s.book, Saved: s.storage, Events: s.storage.Feed(), Version: Version(),
 		Listener: s.cfg.Listener, Log: s.cfg.Log, Metrics: s.metrics, Meter: s.metrics, SendWithin: s.cfg.SendWithin,
 	})
 	return s.composeAgent()
+}
+
+// newBook makes the policy of all workspaces.
+func (s *Server) newBook(ctx context.Context) (*policy.Book, error) {
+	return policy.New(ctx, policy.Config{
+		Store: s.storage, Catalogue: s.catalogue, Now: s.cfg.Now, NewID: s.newID,
+		Known: func(workspace, device string) error {
+			_, err := s.directory.Find(workspace, device)
+			return err
+		},
+	})
 }
 
 // Handler is the HTTP edge.
