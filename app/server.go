@@ -111,6 +111,7 @@ type Server struct {
 	tokens     *auth.Tokens
 	state      *browser.State
 	hub        *link.Hub
+	book       *policy.Book
 	dispatcher *dispatch.Dispatcher
 	approvals  *approval.Desk
 	edge       *rpc.Server
@@ -161,6 +162,9 @@ func (s *Server) compose(ctx context.Context) error {
 	if s.state, err = browser.New(ctx, s.storage, s.cfg.Now, s.cfg.Log); err != nil {
 		return err
 	}
+	if s.book, err = s.newBook(ctx); err != nil {
+		return err
+	}
 	s.hub = link.New(link.Config{
 		State: s.state, Directory: between[link.Directory](s.directory, s.cfg.Parts.Directory), NewID: s.newID, Log: s.cfg.Log, Meter: s.metrics,
 		Heartbeat: s.cfg.Heartbeat, Lease: s.cfg.Lease, AdmitPerSecond: s.cfg.Admit,
@@ -169,7 +173,7 @@ func (s *Server) compose(ctx context.Context) error {
 		Catalogue: s.catalogue, Ledger: between[dispatch.Ledger](s.storage, s.cfg.Parts.Ledger), Reader: s.storage,
 		Devices: s.directory, Links: between[dispatch.Links](s.hub, s.cfg.Parts.Links), Browser: s.state,
 		NewID: s.newID, Now: s.cfg.Now, Log: s.cfg.Log, Meter: s.metrics,
-		Approvals: s.storage, Policy: policy.Options{}, Reachable: s.reachable,
+		Approvals: s.storage, Policy: s.book, Reachable: s.reachable,
 	})
 	s.composeApprovals()
 	s.metrics.Watch(s.hub.Load, s.store.Waiting)
@@ -181,28 +185,21 @@ func (s *Server) compose(ctx context.Context) error {
 			Pairing: pairing, Directory: s.directory, Tokens: s.tokens, Store: s.storage, NewID: s.newID,
 			Random: s.cfg.Random, Now: s.cfg.Now,
 		},
-		Tokens: s.tokens, Browser: s.state, Saved: s.storage, Events: s.storage.Feed(), Version: Version(),
+		Tokens: s.tokens, Browser: s.state, Policy: s.book, Saved: s.storage, Events: s.storage.Feed(), Version: Version(),
 		Listener: s.cfg.Listener, Log: s.cfg.Log, Metrics: s.metrics, Meter: s.metrics, SendWithin: s.cfg.SendWithin,
 	})
 	return s.composeAgent()
 }
 
-func (s *Server) composeApprovals() {
-	s.approvals = approval.New(approval.Config{
-		Catalogue: s.catalogue, Store: s.storage, Gate: s.dispatcher, Now: s.cfg.Now,
-		Device: func(workspace, id string) string {
-			d, err := s.directory.Get(workspace, id)
-			if err != nil {
-				return ""
-			}
-			return d.Name
+// newBook makes the policy of all workspaces.
+func (s *Server) newBook(ctx context.Context) (*policy.Book, error) {
+	return policy.New(ctx, policy.Config{
+		Store: s.storage, Catalogue: s.catalogue, Now: s.cfg.Now, NewID: s.newID,
+		Known: func(workspace, device string) error {
+			_, err := s.directory.Find(workspace, device)
+			return err
 		},
 	})
-}
-
-// reachable says whether somebody follows the approvals who may approve what a principal asks for.
-func (s *Server) reachable(workspace, principal string) bool {
-	return s.approvals.Reach.Reachable(workspace, principal)
 }
 
 // Handler is the HTTP edge.

@@ -11,6 +11,7 @@ import (
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	"throwbar.dev/throwbar/server/fault"
+	"throwbar.dev/throwbar/server/policy"
 )
 
 // Decide takes decisions, all in one transaction, each with its own outcome. The first decision on an approval wins; a
@@ -37,7 +38,7 @@ func (d *Desk) Decide(
 		err := d.Store.DecideApprovals(ctx, write)
 		for _, c := range write {
 			if c.Won && c.Rule != nil && err == nil {
-				d.Rules.Learned(c.Approval.Workspace, c.Rule)
+				err = d.Rules.Learned(c.Approval.Workspace, c.Rule, c.Version)
 			}
 			d.Gate.Decided(c.Approval.ID) // also after an error: it may be written
 		}
@@ -160,6 +161,7 @@ func (d *Desk) approve(ctx context.Context, a Approval, yes *controlv1.Approve) 
 		edits[e.GetCommandId()] = e.GetAction()
 	}
 	version, first := uint64(0), true
+	var last Review
 	for i := range a.Calls {
 		c := &a.Calls[i]
 		edit := edits[c.Command]
@@ -172,6 +174,7 @@ func (d *Desk) approve(ctx context.Context, a Approval, yes *controlv1.Approve) 
 		if err != nil && (edit != nil || fault.CodeOf(err) == fault.Internal) {
 			return nil, err
 		}
+		last = reviewed
 		if v := reviewed.Decision.Version; first || v < version {
 			version, first = v, false
 		}
@@ -182,7 +185,7 @@ func (d *Desk) approve(ctx context.Context, a Approval, yes *controlv1.Approve) 
 	change := &Change{Approval: a}
 	change.Approval.Version = version
 	if want := yes.GetRemember(); want != nil {
-		if err := d.remember(change, want); err != nil {
+		if err := d.remember(change, last, want); err != nil {
 			return nil, err
 		}
 	}
@@ -247,7 +250,7 @@ func edited(cat *catalog.Catalogue, proposed []byte, edit *commandv1.Action) ([]
 }
 
 // remember makes the rule of a decision.
-func (d *Desk) remember(change *Change, want *controlv1.Remember) error {
+func (d *Desk) remember(change *Change, reviewed Review, want *controlv1.Remember) error {
 	a := &change.Approval
 	switch {
 	case d.Rules == nil:
@@ -255,7 +258,10 @@ func (d *Desk) remember(change *Change, want *controlv1.Remember) error {
 	case len(a.Calls) != 1:
 		return fault.New(fault.Invalid, "only a decision on one call can be remembered: this approval has %d", len(a.Calls))
 	}
-	rule, err := d.Rules.Remember(a, &a.Calls[0], want, a.DecidedBy)
+	if reviewed.Call.Entry == nil {
+		return fault.New(fault.Refused, "this call cannot run now, so it cannot be remembered")
+	}
+	rule, err := d.Rules.Remembered(policy.Memory{Call: reviewed.Call, Decider: a.DecidedBy, Approval: a.ID, Ask: want})
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ type Change struct {
 	Rule     *controlv1.PolicyRule // that remembers the decision; nil if none does
 	Note     bool                  // it has expired: only what was said is kept
 	Won      bool                  // set by the store: this decision was the first and in time
+	Version  uint64                // set by the store: of the policy with the rule
 }
 
 // Store keeps approvals.
@@ -24,7 +25,8 @@ type Store interface {
 	GetApproval(ctx context.Context, workspace, id string) (Approval, error)
 	ListApprovals(ctx context.Context, filter Filter) ([]Approval, error)
 	// DecideApprovals writes decisions, their events, audit entries and rules in one transaction that is on disk when it
-	// returns. A decision counts only on an approval that is pending and has not expired.
+	// returns. A decision counts only on an approval that is pending and has not expired. One with a rule is bound to the
+	// version of the policy that has it.
 	DecideApprovals(ctx context.Context, changes []*Change) error
 }
 
@@ -32,6 +34,7 @@ type Store interface {
 type Review struct {
 	Action   []byte // encoded, the same for the same arguments
 	Targets  []*controlv1.PlannedTarget
+	Call     policy.Call
 	Decision policy.Decision
 }
 
@@ -46,10 +49,10 @@ type Gate interface {
 
 // Rules makes rules of decisions.
 type Rules interface {
-	// Remember makes the rule; it is not in force before Learned.
-	Remember(a *Approval, c *Call, want *controlv1.Remember, by string) (*controlv1.PolicyRule, error)
-	// Learned takes a rule in that was written down.
-	Learned(workspace string, rule *controlv1.PolicyRule)
+	// Remembered makes the rule; it counts from Learned on.
+	Remembered(m policy.Memory) (*controlv1.PolicyRule, error)
+	// Learned takes in a rule that was written down, with the version that it made.
+	Learned(workspace string, rule *controlv1.PolicyRule, version uint64) error
 }
 
 // Config is what a Desk is made of.

@@ -33,16 +33,21 @@ func (q *question) warnAt() time.Time { return q.expiresAt.Add(-q.expiresAt.Sub(
 
 // decide asks policy about a part. It is a fault Denied if policy denies it.
 func (d *Dispatcher) decide(req Request, p *part) error {
-	p.decision = d.Policy.Decide(policy.Call{
-		Workspace: req.Workspace, Conversation: req.Conversation, Principal: req.Principal, Device: p.device.ID,
-		Origin: req.origin(), Entry: p.entry, Args: p.args, Targets: targetCount(p), URLs: func() []string { return d.urls(p) },
-	})
+	p.decision = d.Policy.Decide(d.policyCall(req, p))
 	switch p.decision.Verdict {
 	case controlv1.Verdict_VERDICT_ALLOW, controlv1.Verdict_VERDICT_ASK:
 		return nil
 	default:
 		p.decision.Verdict = controlv1.Verdict_VERDICT_DENY
 		return fault.New(fault.Denied, "%s", p.decision.Reason)
+	}
+}
+
+// policyCall is a part as policy sees it.
+func (d *Dispatcher) policyCall(req Request, p *part) policy.Call {
+	return policy.Call{
+		Workspace: req.Workspace, Conversation: req.Conversation, Principal: req.Principal, Device: p.device.ID,
+		Origin: req.origin(), Entry: p.entry, Args: p.args, Targets: targetCount(p), URLs: func() []string { return d.urls(p) },
 	}
 }
 

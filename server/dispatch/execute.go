@@ -121,10 +121,11 @@ func (d *Dispatcher) reviewed(ctx context.Context, a *approval.Approval, c *appr
 	if len(of) > 1 || (len(of) == 1 && of[0] != c.Device && !entry.HasSaved()) {
 		return nil, fault.New(fault.Invalid, "some of the ids belong to another device than %s", c.Device)
 	}
-	req := Request{
-		Workspace: a.Workspace, Principal: a.Principal, Conversation: a.Conversation, Origin: a.Origin,
-	}
-	return d.gateAll(req, entry, []piece{{device: c.Device, action: action, args: args}}, saved)[0], nil
+	return d.gateAll(requestOf(a), entry, []piece{{device: c.Device, action: action, args: args}}, saved)[0], nil
+}
+
+func requestOf(a *approval.Approval) Request {
+	return Request{Workspace: a.Workspace, Principal: a.Principal, Conversation: a.Conversation, Origin: a.Origin}
 }
 
 // newer says why a person has to be asked again: policy has changed and asks, or there is more to act on than was shown.
@@ -300,7 +301,7 @@ func (d *Dispatcher) Review(ctx context.Context, a *approval.Approval, c *approv
 	if err != nil {
 		return approval.Review{}, err
 	}
-	review := approval.Review{Action: action, Decision: p.decision}
+	review := approval.Review{Action: action, Decision: p.decision, Call: d.policyCall(requestOf(a), p)}
 	if bytes.Equal(action, c.Proposed) {
 		review.Targets = c.Targets
 	} else {

@@ -33,6 +33,9 @@ type Decision struct {
 
 // Option is what a command's own option says of a call, without any rule.
 func Option(c Call) Decision {
+	if c.Entry.Command == nil {
+		return Decision{Verdict: controlv1.Verdict_VERDICT_ALLOW, Reason: c.Entry.Name + " only reads what the server knows"}
+	}
 	switch most := c.Entry.MaxTargets(); {
 	case c.Entry.Command.GetApproval() != optionv1.Approval_APPROVAL_AUTO:
 		return Decision{Verdict: controlv1.Verdict_VERDICT_ASK, Reason: c.Entry.Name + " always asks a person"}
@@ -45,12 +48,3 @@ func Option(c Call) Decision {
 		return Decision{Verdict: controlv1.Verdict_VERDICT_ALLOW, Reason: c.Entry.Name + " runs without asking"}
 	}
 }
-
-// Options is policy without any rule: each command's own option decides.
-type Options struct{}
-
-// Decide is what a call's own option says.
-func (Options) Decide(c Call) Decision { return Option(c) }
-
-// Settings are the defaults.
-func (Options) Settings(string) *controlv1.PolicySettings { return &controlv1.PolicySettings{} }

@@ -22,6 +22,7 @@ import (
 	"throwbar.dev/throwbar/server/dispatch"
 	"throwbar.dev/throwbar/server/event"
 	"throwbar.dev/throwbar/server/link"
+	"throwbar.dev/throwbar/server/policy"
 )
 
 const (
@@ -46,6 +47,7 @@ type Config struct {
 	Enroller   *device.Enroller
 	Tokens     *auth.Tokens
 	Browser    *browser.State
+	Policy     *policy.Book
 	Saved      SavedReader
 	Events     *event.Feed
 	Metrics    http.Handler  // what /metrics shows; nil if it shows nothing
@@ -77,6 +79,7 @@ func New(cfg Config) *Server {
 		controlv1connect.RegisterCommandServiceHandler(server, &commandHandler{cfg: cfg})
 		controlv1connect.RegisterApprovalServiceHandler(server, &approvalHandler{cfg: cfg})
 		controlv1connect.RegisterCatalogueServiceHandler(server, &catalogueHandler{cfg: cfg})
+		controlv1connect.RegisterPolicyServiceHandler(server, &policyHandler{book: cfg.Policy, resolver: cfg.Dispatcher})
 		controlv1connect.RegisterBrowserServiceHandler(server, &browserHandler{cfg: cfg})
 	}
 	registerHealth(s.connect)

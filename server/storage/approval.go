@@ -291,6 +291,17 @@ func decide(ctx context.Context, q *db.Queries, c *approval.Change) error {
 			Detail: text(a.DecisionReason), Origin: a.Origin,
 		})
 	}
+	if c.Rule != nil {
+		row, err := q.GetApproval(ctx, a.ID)
+		if err != nil || row.State != string(approval.Pending) || row.ExpiresAt <= millis(a.DecidedAt) {
+			return err
+		}
+		if c.Version, err = insertRule(ctx, q, a.Workspace, c.Rule, a.DecidedAt); err != nil {
+			return err
+		}
+		a.Version = c.Version
+		a.Bound = a.Sum()
+	}
 	n, err := q.DecideApproval(ctx, db.DecideApprovalParams{
 		State: string(a.State), PolicyVersion: int64(a.Version), Bound: a.Bound, DecidedAt: millis(a.DecidedAt),
 		DecidedBy: a.DecidedBy, DecisionReason: text(a.DecisionReason), RememberedRuleID: a.Remembered, ID: a.ID,
