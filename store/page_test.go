@@ -164,6 +164,13 @@ func (r rows) insert(ctx context.Context, q *db.Queries) error {
 		func(n int) error {
 			return q.UpsertBrowser(ctx, db.UpsertBrowserParams{DeviceID: r.browsers[n], AsOf: at, Body: []byte{}})
 		},
+		func(n int) error {
+			_, err := q.RaisePolicy(ctx, db.RaisePolicyParams{Workspace: r.browsers[n], Settings: []byte{}})
+			return err
+		},
+		func(n int) error {
+			return q.InsertRule(ctx, db.InsertRuleParams{ID: r.browsers[n], Workspace: "default", Version: r.numbers[n], Body: []byte("rule")})
+		},
 		func(n int) error { return q.InsertConversation(ctx, r.conversations[n]) },
 		func(n int) error {
 			return q.InsertConversationEvent(ctx, db.InsertConversationEventParams{

@@ -42,6 +42,8 @@ func sound() map[string]row {
 			"kind": "saved", "state": "pending", "saved_at": at, "body": []byte{},
 		},
 		"srv_browser": {"device_id": "k3v9x2mqta", "as_of": at, "body": []byte{}},
+		"srv_policy":  {"workspace": "default", "version": 1, "settings": []byte{}},
+		"srv_rule":    {"id": "r", "workspace": "default", "version": 1, "body": []byte("rule")},
 		"agt_conversation": {
 			"id": "v", "workspace": "default", "title": "", "open": true, "created_at": at, "updated_at": at,
 		},
@@ -94,6 +96,11 @@ func refused() map[string][]row {
 		"srv_saved_time":      {{"saved_at": 0}},
 		"srv_browser_device":  {{"device_id": ""}},
 		"srv_browser_time":    {{"as_of": 0}},
+		"srv_policy_named":    {{"workspace": ""}},
+		"srv_policy_version":  {{"version": 0}},
+		"srv_rule_named":      {{"id": ""}, {"workspace": ""}},
+		"srv_rule_version":    {{"version": 0}},
+		"srv_rule_body":       {{"body": []byte{}}},
 		"agt_conversation_named": {
 			{"id": ""}, {"workspace": ""},
 		},

@@ -4,6 +4,40 @@
 
 package db
 
+type Approval struct {
+	ID               string
+	Workspace        string
+	State            string
+	Principal        string
+	Origin           int64
+	ConversationID   string
+	GroupID          string
+	RequestID        string
+	Reason           string
+	RuleID           string
+	PolicyVersion    int64
+	Hash             string
+	Bound            string
+	CreatedAt        int64
+	ExpiresAt        int64
+	WarnedAt         int64
+	DecidedAt        int64
+	DecidedBy        string
+	DecisionReason   string
+	RememberedRuleID string
+}
+
+type ApprovalCall struct {
+	ApprovalID string
+	N          int64
+	CommandID  string
+	Proposed   []byte
+	Edited     []byte
+	Effective  []byte
+	Targets    []byte
+	UsedAt     int64
+}
+
 type Browser struct {
 	DeviceID string
 	AsOf     int64
@@ -11,20 +45,26 @@ type Browser struct {
 }
 
 type Command struct {
-	ID        string
-	GroupID   string
-	Workspace string
-	DeviceID  string
-	Name      string
-	Principal string
-	Action    []byte
-	State     string
-	CreatedAt int64
-	Deadline  int64
-	EndedAt   int64
-	Result    []byte
-	Error     []byte
-	Summary   string
+	ID             string
+	GroupID        string
+	Workspace      string
+	DeviceID       string
+	Name           string
+	Principal      string
+	Action         []byte
+	State          string
+	CreatedAt      int64
+	Deadline       int64
+	EndedAt        int64
+	Result         []byte
+	Error          []byte
+	Summary        string
+	Attached       bool
+	Ttl            int64
+	ApprovalID     string
+	Origin         int64
+	ConversationID string
+	RequestID      string
 }
 
 type Conversation struct {
@@ -73,6 +113,19 @@ type Message struct {
 	ConversationID string
 	N              int64
 	Body           []byte
+}
+
+type Policy struct {
+	Workspace string
+	Version   int64
+	Settings  []byte
+}
+
+type Rule struct {
+	ID        string
+	Workspace string
+	Version   int64
+	Body      []byte
 }
 
 type Saved struct {
