@@ -20,7 +20,7 @@ func (s *Server) composeAgent() error {
 		Catalogue: s.catalogue, ModelName: s.cfg.Model.Name, Hint: s.cfg.Model.Hint,
 		Commander: commander{s.dispatcher, s.approvals, s.storage.Feed(), s.cfg.Log},
 		Querier:   querier{s.edge, s.catalogue, s.book, s.cfg.Log},
-		Store: agentstorage.New(s.store), Workspace: workspaceOf,
+		Store:     agentstorage.New(s.store), Workspace: workspaceOf,
 		Random: s.cfg.Random, Now: s.cfg.Now, Log: s.cfg.Log,
 	}
 	if s.cfg.Model.Name == "" && cfg.Hint == "" {
