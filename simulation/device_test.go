@@ -358,4 +358,14 @@ func (j *journal) Receipt(ids []string) error {
 	return err
 }
 
+// Dial numbers a dial.
+func (j *journal) Dial() (uint64, error) {
+	j.process.writing.Lock()
+	defer j.process.writing.Unlock()
+	if !j.process.alive() {
+		return 0, errDead
+	}
+	return j.inner.Dial()
+}
+
 func (d *device) String() string { return fmt.Sprint("device", d.n) }
