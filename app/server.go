@@ -171,12 +171,12 @@ func (s *Server) compose(ctx context.Context) error {
 	s.hub.Bind(s.dispatcher)
 	pairing := device.NewPairing(s.cfg.Random, s.cfg.Now)
 	s.edge = rpc.New(rpc.Config{
-		Catalogue: s.catalogue, Dispatcher: s.dispatcher, Hub: s.hub, Directory: s.directory, Pairing: pairing,
+		Catalogue: s.catalogue, Dispatcher: s.dispatcher, Hub: s.hub, Directory: s.directory,
 		Enroller: &device.Enroller{
 			Pairing: pairing, Directory: s.directory, Tokens: s.tokens, Store: s.storage, NewID: s.newID,
-			Random: s.cfg.Random, Now: s.cfg.Now,
+			Random: s.cfg.Random, Now: s.cfg.Now, Meter: s.metrics, Log: s.cfg.Log,
 		},
-		Tokens: s.tokens, Browser: s.state, Saved: s.storage, Events: s.storage.Feed(), Version: Version(),
+		Tokens: s.tokens, Workspaces: s.workspaces(), Browser: s.state, Saved: s.storage, Events: s.storage.Feed(), Version: Version(),
 		Listener: s.cfg.Listener, Log: s.cfg.Log, Metrics: s.metrics, Meter: s.metrics, SendWithin: s.cfg.SendWithin,
 	})
 	return s.composeAgent()
@@ -209,6 +209,9 @@ func (s *Server) runParts(ctx context.Context, ready func() error) error {
 	if err := s.dispatcher.Recover(ctx); err != nil {
 		return err
 	}
+	if err := s.workspaces().Begin(ctx); err != nil {
+		return err
+	}
 	if err := s.owner(ctx); err != nil {
 		return err
 	}
@@ -237,6 +240,8 @@ func (s *Server) stop(parts *errgroup.Group) error {
 
 var errStopped = errors.New("stopped")
 
+func (s *Server) workspaces() auth.Workspaces { return auth.Workspaces{Store: s.storage, Tokens: s.tokens} }
+
 // owner makes sure that the owner's token file is there and valid.
 func (s *Server) owner(ctx context.Context) error {
 	path := filepath.Join(s.cfg.DataDir, ownerFile)
@@ -254,7 +259,7 @@ func (s *Server) owner(ctx context.Context) error {
 	if !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("read owner token: %w", err)
 	}
-	_, secret, err := s.tokens.Issue(ctx, auth.DefaultWorkspace, "owner", optionv1.Scope_SCOPE_OWNER)
+	_, secret, err := s.tokens.Issue(ctx, auth.DefaultWorkspace, "owner", optionv1.Scope_SCOPE_OWNER, 0)
 	if err != nil {
 		return err
 	}

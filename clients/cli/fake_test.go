@@ -65,6 +65,7 @@ type fake struct {
 var (
 	_ controlv1connect.DevicesServiceHandler   = (*fake)(nil)
 	_ controlv1connect.TokenServiceHandler     = (*fake)(nil)
+	_ controlv1connect.WorkspaceServiceHandler = (*fake)(nil)
 	_ controlv1connect.BrowserServiceHandler   = (*fake)(nil)
 	_ controlv1connect.CommandServiceHandler   = (*fake)(nil)
 	_ controlv1connect.CatalogueServiceHandler = (*fake)(nil)
@@ -98,6 +99,7 @@ func newFake(t *testing.T, change ...func(*fake)) *fake {
 	server := connect.NewServer(f.guard)
 	controlv1connect.RegisterDevicesServiceHandler(server, f)
 	controlv1connect.RegisterTokenServiceHandler(server, f)
+	controlv1connect.RegisterWorkspaceServiceHandler(server, f)
 	controlv1connect.RegisterBrowserServiceHandler(server, f)
 	controlv1connect.RegisterCommandServiceHandler(server, f)
 	controlv1connect.RegisterCatalogueServiceHandler(server, f)
@@ -152,10 +154,6 @@ func (f *fake) RevokeDevice(_ context.Context, req *controlv1.RevokeDeviceReques
 	return &controlv1.RevokeDeviceResponse{}, nil
 }
 
-func (f *fake) RotateDevice(context.Context, *controlv1.RotateDeviceRequest) (*controlv1.RotateDeviceResponse, error) {
-	return &controlv1.RotateDeviceResponse{}, nil
-}
-
 func (f *fake) CreatePairingCode(context.Context, *controlv1.CreatePairingCodeRequest) (*controlv1.CreatePairingCodeResponse, error) {
 	return &controlv1.CreatePairingCodeResponse{
 		Code: "K7QP-M2XW", CheckWord: "maple", ExpiresAt: timestamppb.New(now().Add(f.expires)),
@@ -163,14 +161,20 @@ func (f *fake) CreatePairingCode(context.Context, *controlv1.CreatePairingCodeRe
 }
 
 func (f *fake) CreateToken(_ context.Context, req *controlv1.CreateTokenRequest) (*controlv1.CreateTokenResponse, error) {
+	token := &controlv1.Token{TokenId: "tok-1", Name: req.GetName(), Scope: req.GetScope(), CreatedAt: ago(0)}
+	if req.GetTtl() != nil {
+		token.ExpiresAt = ago(-req.GetTtl().AsDuration())
+	}
 	return &controlv1.CreateTokenResponse{
-		Token: &controlv1.Token{TokenId: "tok-1", Name: req.GetName(), Scope: req.GetScope(), CreatedAt: ago(0)}, Secret: "new-secret",
+		Token: token, Secret: "new-secret",
 	}, nil
 }
 
 func (f *fake) ListTokens(context.Context, *controlv1.ListTokensRequest) (*controlv1.ListTokensResponse, error) {
 	return &controlv1.ListTokensResponse{Tokens: []*controlv1.Token{
 		{TokenId: "tok-0", Name: "owner", Scope: 4, CreatedAt: ago(time.Hour)},
+		{TokenId: "tok-7", Name: "ci", Scope: 3, CreatedAt: ago(time.Hour), ExpiresAt: ago(-48 * time.Hour)},
+		{TokenId: "tok-8", Name: "hooks", Scope: 6, CreatedAt: ago(time.Hour), ExpiresAt: ago(time.Minute)},
 		{TokenId: "tok-9", Name: "laptop", Scope: 5, CreatedAt: ago(time.Minute), DeviceId: laptop},
 	}}, nil
 }

@@ -30,6 +30,8 @@ type Client struct {
 	Browser   controlv1connect.BrowserServiceClient
 	Catalogue controlv1connect.CatalogueServiceClient
 	Agent     agentv1connect.AgentServiceClient
+	// Workspaces may be called by owners of the server's first workspace only.
+	Workspaces controlv1connect.WorkspaceServiceClient
 
 	server   string
 	http     HTTPClient
@@ -62,6 +64,7 @@ func New(cfg Config) (*Client, error) {
 	c.Commands = controlv1connect.NewCommandServiceClient(rpc)
 	c.Browser = controlv1connect.NewBrowserServiceClient(rpc)
 	c.Catalogue = controlv1connect.NewCatalogueServiceClient(rpc)
+	c.Workspaces = controlv1connect.NewWorkspaceServiceClient(rpc)
 	c.Agent = agentv1connect.NewAgentServiceClient(rpc)
 	return c, nil
 }

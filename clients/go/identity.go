@@ -19,7 +19,8 @@ type Identity struct {
 	Server    string `json:"server"`
 	DeviceID  string `json:"device_id"`
 	Token     string `json:"token"`
-	CheckWord string `json:"check_word,omitempty"` // shown once on both sides, for the person to compare
+	Previous  string `json:"previous_token,omitempty"` // good until Token is first used; empty once the server has taken Token
+	CheckWord string `json:"check_word,omitempty"`     // shown once on both sides, for the person to compare
 }
 
 // String is the identity without its token.

@@ -97,16 +97,23 @@ func serverURL(raw string) (string, error) {
 
 // newRPC makes the client that generated service clients are built on. Its errors are *Error.
 func newRPC(c HTTPClient, server, token string, options ...connecthttp.Option) *connect.Client {
+	return newRPCWith(c, server, func() string { return token }, options...)
+}
+
+// newRPCWith is newRPC with a token that may change from call to call.
+func newRPCWith(c HTTPClient, server string, token func() string, options ...connecthttp.Option) *connect.Client {
 	options = append([]connecthttp.Option{connecthttp.WithCompressMinBytes(compressFrom)}, options...)
 	return connect.NewClient(connecthttp.NewTransport(c, server, options...), plain(token))
 }
 
 // plain sends the token and turns the transport's errors into the client's own.
-func plain(token string) connect.ClientInterceptor {
+func plain(token func() string) connect.ClientInterceptor {
 	return func(next connect.ClientFunc) connect.ClientFunc {
 		return func(ctx context.Context, spec connect.Spec) (connect.ClientStream, error) {
-			if info, ok := connect.CallInfoForClientContext(ctx); ok && token != "" {
-				info.RequestHeader().Set("Authorization", "Bearer "+token)
+			if info, ok := connect.CallInfoForClientContext(ctx); ok {
+				if secret := token(); secret != "" {
+					info.RequestHeader().Set("Authorization", "Bearer "+secret)
+				}
 			}
 			stream, err := next(ctx, spec)
 			if err != nil {

@@ -40,9 +40,9 @@ type Config struct {
 	Dispatcher *dispatch.Dispatcher
 	Hub        *link.Hub
 	Directory  *device.Directory
-	Pairing    *device.Pairing
 	Enroller   *device.Enroller
 	Tokens     *auth.Tokens
+	Workspaces auth.Workspaces
 	Browser    *browser.State
 	Saved      SavedReader
 	Events     *event.Feed
@@ -63,15 +63,18 @@ type Server struct {
 
 // New registers the server's own services.
 func New(cfg Config) *Server {
+	refused := newRefusals(cfg.Log)
+	access := &admission{tokens: cfg.Tokens, directory: cfg.Directory, refusals: refused}
 	s := &Server{
 		cfg:     cfg,
-		connect: connect.NewServer(tell(cfg.Log), guard(cfg.Log), admit(cfg.Tokens), validate),
+		connect: connect.NewServer(tell(cfg.Log), guard(cfg.Log), access.intercept, validate),
 		inside:  connect.NewServer(guard(cfg.Log), validate),
 	}
 	for _, server := range []*connect.Server{s.connect, s.inside} {
-		devicev1connect.RegisterDeviceServiceHandler(server, &deviceHandler{cfg: cfg})
+		devicev1connect.RegisterDeviceServiceHandler(server, &deviceHandler{cfg: cfg, refusals: refused})
 		controlv1connect.RegisterDevicesServiceHandler(server, &devicesHandler{cfg: cfg})
 		controlv1connect.RegisterTokenServiceHandler(server, &tokenHandler{tokens: cfg.Tokens})
+		controlv1connect.RegisterWorkspaceServiceHandler(server, &workspaceHandler{workspaces: cfg.Workspaces})
 		controlv1connect.RegisterCommandServiceHandler(server, &commandHandler{cfg: cfg})
 		controlv1connect.RegisterCatalogueServiceHandler(server, &catalogueHandler{cfg: cfg})
 		controlv1connect.RegisterBrowserServiceHandler(server, &browserHandler{cfg: cfg})
