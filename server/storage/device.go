@@ -111,7 +111,11 @@ func (s *Storage) Rename(ctx context.Context, d device.Device) error {
 		if _, err := q.RenameDevice(ctx, db.RenameDeviceParams{Workspace: d.Workspace, ID: d.ID, Name: text(d.Name)}); err != nil {
 			return fmt.Errorf("rename device: %w", err)
 		}
-		return deviceEvent(ctx, q, d, time.Now(), controlv1.DeviceChange_DEVICE_CHANGE_RENAMED)
+		now := time.Now()
+		if err := auditDevice(ctx, q, d, now, controlv1.AuditKind_AUDIT_KIND_DEVICE_RENAMED); err != nil {
+			return err
+		}
+		return deviceEvent(ctx, q, d, now, controlv1.DeviceChange_DEVICE_CHANGE_RENAMED)
 	})
 }
 
@@ -132,6 +136,9 @@ func (s *Storage) Revoke(ctx context.Context, d device.Device) error {
 		if _, err := q.DeleteBrowser(ctx, d.ID); err != nil {
 			return fmt.Errorf("delete browser state: %w", err)
 		}
+		if err := auditDevice(ctx, q, d, now, controlv1.AuditKind_AUDIT_KIND_DEVICE_REVOKED); err != nil {
+			return err
+		}
 		return deviceEvent(ctx, q, d, now, controlv1.DeviceChange_DEVICE_CHANGE_REVOKED)
 	})
 }
@@ -151,6 +158,9 @@ func (s *Storage) Pair(ctx context.Context, d device.Device, token auth.Token) e
 			return fmt.Errorf("insert device: %w", err)
 		}
 		if err := insertToken(ctx, q, token); err != nil {
+			return err
+		}
+		if err := auditDevice(ctx, q, d, d.PairedAt, controlv1.AuditKind_AUDIT_KIND_DEVICE_PAIRED); err != nil {
 			return err
 		}
 		return deviceEvent(ctx, q, d, d.PairedAt, controlv1.DeviceChange_DEVICE_CHANGE_PAIRED)
@@ -197,21 +207,20 @@ func (s *Storage) AddToken(ctx context.Context, t auth.Token) error {
 		if err := insertToken(ctx, q, t); err != nil {
 			return err
 		}
-		return audit(ctx, q, t.Workspace, t.CreatedAt, &controlv1.AuditRecord{
-			Kind: controlv1.AuditKind_AUDIT_KIND_TOKEN_CREATED, SubjectId: t.ID, Name: t.Name, Scope: t.Scope,
-		})
+		return auditToken(ctx, q, t, t.CreatedAt, controlv1.AuditKind_AUDIT_KIND_TOKEN_CREATED)
 	})
 }
 
 // RevokeToken implements auth.Store.
 func (s *Storage) RevokeToken(ctx context.Context, t auth.Token) error {
+	now := time.Now()
 	return s.write(ctx, store.Synced, func(ctx context.Context, q *db.Queries) error {
 		if _, err := q.RevokeToken(ctx, db.RevokeTokenParams{
-			Workspace: t.Workspace, ID: t.ID, RevokedAt: millis(time.Now()),
+			Workspace: t.Workspace, ID: t.ID, RevokedAt: millis(now),
 		}); err != nil {
 			return fmt.Errorf("revoke token: %w", err)
 		}
-		return nil
+		return auditToken(ctx, q, t, now, controlv1.AuditKind_AUDIT_KIND_TOKEN_REVOKED)
 	})
 }
 
