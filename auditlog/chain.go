@@ -139,7 +139,7 @@ func (c *Checker) place(want uint64, record *controlv1.AuditRecord) *Problem {
 	case got > want:
 		return &Problem{want, Gap, fmt.Sprintf("entries %d to %d are missing", want, got-1)}
 	case got == c.last && got > 0:
-		return &Problem{want, Order, fmt.Sprintf("entry %d is there twice where %d belongs", got, want)}
+		return &Problem{got, Order, fmt.Sprintf("entry %d is there twice", got)}
 	case got < want:
 		return &Problem{want, Order, fmt.Sprintf("entry %d stands where %d belongs", got, want)}
 	case c.workspace != "" && record.GetWorkspace() != c.workspace:
