@@ -178,7 +178,7 @@ func Verify(in io.Reader, anchor []byte, step func(checked uint64)) (Report, *Pr
 		next := v.check.Last() + 1
 		return v.report(), &Problem{next, Head, fmt.Sprintf("the file is cut off before entry %d", next)}, nil
 	}
-	head, err := hex.DecodeString(v.end.Head)
+	head, err := unhex(v.end.Head)
 	if err != nil {
 		return v.report(), v.bad("its last line has no hash"), nil
 	}
@@ -231,7 +231,7 @@ func (v *verifier) header(raw []byte) *Problem {
 	case h.Format != format:
 		return v.bad(fmt.Sprintf("the file has the format %d: a newer throwbar has written it", h.Format))
 	}
-	previous, err := hex.DecodeString(h.Previous)
+	previous, err := unhex(h.Previous)
 	if err != nil || len(previous) != HashSize || h.First == 1 && !bytes.Equal(previous, Genesis()) {
 		return v.bad("its header has no hash of the entry before the first")
 	}
@@ -246,8 +246,8 @@ func (v *verifier) entry(raw []byte) *Problem {
 	if !exactly(raw, &l) {
 		return &Problem{want, Decode, fmt.Sprintf("entry %d is not a line as an export writes it", want)}
 	}
-	previous, err1 := hex.DecodeString(l.Previous)
-	hash, err2 := hex.DecodeString(l.Hash)
+	previous, err1 := unhex(l.Previous)
+	hash, err2 := unhex(l.Hash)
 	if errors.Join(err1, err2) != nil {
 		return &Problem{want, Decode, fmt.Sprintf("entry %d has hashes that are none", want)}
 	}
@@ -264,6 +264,15 @@ func (v *verifier) entry(raw []byte) *Problem {
 		return &Problem{want, Fields, fmt.Sprintf("what can be read of entry %d is not what its record says", want)}
 	}
 	return nil
+}
+
+// unhex reads a hash as it is written, in lower case.
+func unhex(text string) ([]byte, error) {
+	raw, err := hex.DecodeString(text)
+	if err == nil && hex.EncodeToString(raw) != text {
+		err = errors.New("it is not in lower case")
+	}
+	return raw, err
 }
 
 // exactly reads a line that has to be written just as encoding/json writes the value: no field more, none twice.

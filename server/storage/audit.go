@@ -15,6 +15,7 @@ import (
 	"throwbar.dev/throwbar/catalog"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	"throwbar.dev/throwbar/server/auth"
+	"throwbar.dev/throwbar/server/fault"
 	"throwbar.dev/throwbar/store"
 	"throwbar.dev/throwbar/store/db"
 )
@@ -219,8 +220,8 @@ func (s *Storage) AuditEntries(
 		if err != nil {
 			return fmt.Errorf("read the audit record: %w", err)
 		}
-		if len(rows) == 0 { // it is damaged: verify says how
-			return nil
+		if len(rows) == 0 {
+			return fault.New(fault.Failed, "the audit record is damaged after entry %d: `throwbar audit verify` says how", at)
 		}
 		page := make([]*controlv1.AuditEntry, 0, len(rows))
 		for _, row := range rows {
