@@ -30,6 +30,7 @@ type serveFlags struct {
 	listen, logLevel string
 	database         databaseFlags
 	hosts, origins   []string
+	auditSync        string
 }
 
 // serveCommand is the verb serve.
@@ -50,6 +51,8 @@ func serveCommand(env func(string) string, stdout, stderr io.Writer) *cobra.Comm
 	cmd.Flags().StringVar(&flags.logLevel, "log-level", "info", "debug, info, warn or error")
 	cmd.Flags().StringSliceVar(&flags.hosts, "allow-host", nil, "further `host:port` that clients may call the server by")
 	cmd.Flags().StringSliceVar(&flags.origins, "allow-origin", nil, "`origin` of pages that may call the server")
+	cmd.Flags().StringVar(&flags.auditSync, "audit-sync", "effects", "which commands are on disk before they are acknowledged: effects (those "+
+		"that can destroy something) or all")
 	return cmd
 }
 
@@ -57,6 +60,9 @@ func serve(ctx context.Context, flags serveFlags, env func(string) string, stdou
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(flags.logLevel)); err != nil {
 		return cli.Errorf(cli.Invalid, "--log-level %q: use debug, info, warn or error", flags.logLevel)
+	}
+	if flags.auditSync != "effects" && flags.auditSync != "all" {
+		return cli.Errorf(cli.Invalid, "--audit-sync %q: use effects or all", flags.auditSync)
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
 	if err := loopbackOnly(flags.listen); err != nil {
@@ -80,7 +86,7 @@ func serve(ctx context.Context, flags serveFlags, env func(string) string, stdou
 	defer func() { _ = listener.Close() }() // the HTTP server has closed it, unless it never came to that
 	address := listener.Addr().String()
 	server, err := NewServer(ctx, Config{
-		DataDir: database.Dir, Store: database, Model: model, Log: log,
+		DataDir: database.Dir, Store: database, Model: model, Log: log, AuditSyncAll: flags.auditSync == "all",
 		Listener: rpc.Listener{Hosts: append(rpc.LoopbackHosts(address), flags.hosts...), Origins: flags.origins},
 	})
 	if errors.Is(err, store.ErrLocked) {

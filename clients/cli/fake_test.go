@@ -53,13 +53,14 @@ type fake struct {
 	fail       error         // what every call ends with
 
 	mu        sync.Mutex
-	devices   []*controlv1.Device          // guarded by mu
-	asked     []*controlv1.DispatchRequest // guarded by mu
-	submitted []*controlv1.SubmitRequest   // guarded by mu
-	undone    []*controlv1.UndoRequest     // guarded by mu
-	chats     []*agentv1.ChatRequest       // guarded by mu
-	catalogue int                          // guarded by mu; how often descriptors were sent
-	revoked   []string                     // guarded by mu
+	devices   []*controlv1.Device           // guarded by mu
+	asked     []*controlv1.DispatchRequest  // guarded by mu
+	submitted []*controlv1.SubmitRequest    // guarded by mu
+	undone    []*controlv1.UndoRequest      // guarded by mu
+	chats     []*agentv1.ChatRequest        // guarded by mu
+	catalogue int                           // guarded by mu; how often descriptors were sent
+	revoked   []string                      // guarded by mu
+	audits    []*controlv1.ReadAuditRequest // guarded by mu
 }
 
 var (
@@ -103,6 +104,7 @@ func newFake(t *testing.T, change ...func(*fake)) *fake {
 	controlv1connect.RegisterBrowserServiceHandler(server, f)
 	controlv1connect.RegisterCommandServiceHandler(server, f)
 	controlv1connect.RegisterCatalogueServiceHandler(server, f)
+	controlv1connect.RegisterAuditServiceHandler(server, f)
 	agentv1connect.RegisterAgentServiceHandler(server, f)
 	mux := http.NewServeMux()
 	connecthttp.Mount(mux, server)

@@ -29,6 +29,7 @@ type Client struct {
 	Commands  controlv1connect.CommandServiceClient
 	Browser   controlv1connect.BrowserServiceClient
 	Catalogue controlv1connect.CatalogueServiceClient
+	Audit     controlv1connect.AuditServiceClient
 	Agent     agentv1connect.AgentServiceClient
 	// Workspaces may be called by owners of the server's first workspace only.
 	Workspaces controlv1connect.WorkspaceServiceClient
@@ -65,6 +66,7 @@ func New(cfg Config) (*Client, error) {
 	c.Browser = controlv1connect.NewBrowserServiceClient(rpc)
 	c.Catalogue = controlv1connect.NewCatalogueServiceClient(rpc)
 	c.Workspaces = controlv1connect.NewWorkspaceServiceClient(rpc)
+	c.Audit = controlv1connect.NewAuditServiceClient(rpc)
 	c.Agent = agentv1connect.NewAgentServiceClient(rpc)
 	return c, nil
 }

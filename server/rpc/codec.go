@@ -43,5 +43,5 @@ func (strictJSON) UnmarshalRead(_ context.Context, src io.Reader, msg any) error
 	if len(raw) == 0 {
 		raw = []byte("{}")
 	}
-	return protojson.UnmarshalOptions{RecursionLimit: 64}.Unmarshal(raw, m)
+	return withoutValues(raw, m, protojson.UnmarshalOptions{RecursionLimit: 64}.Unmarshal(raw, m))
 }

@@ -46,6 +46,7 @@ type Config struct {
 	Browser    *browser.State
 	Saved      SavedReader
 	Events     *event.Feed
+	Audit      AuditReader
 	Metrics    http.Handler  // what /metrics shows; nil if it shows nothing
 	Meter      Meter         // may be nil
 	SendWithin time.Duration // how long a peer may go without reading; the package's own if zero
@@ -78,6 +79,7 @@ func New(cfg Config) *Server {
 		controlv1connect.RegisterCommandServiceHandler(server, &commandHandler{cfg: cfg})
 		controlv1connect.RegisterCatalogueServiceHandler(server, &catalogueHandler{cfg: cfg})
 		controlv1connect.RegisterBrowserServiceHandler(server, &browserHandler{cfg: cfg})
+		controlv1connect.RegisterAuditServiceHandler(server, &auditHandler{record: cfg.Audit})
 	}
 	registerHealth(s.connect)
 	grpcreflect.Register(s.connect)
