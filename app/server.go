@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -45,6 +46,8 @@ type Config struct {
 	// has made of each catalogue's descriptors as long as the process lives.
 	Catalogue *catalog.Catalogue
 	Listener  rpc.Listener // rules of the address it listens on
+	Limits    rpc.Limits   // of callers; the edge's own where zero
+	TLS       *tls.Config  // none if nil, and then the address has to be a loopback one
 	Model     ModelConfig
 	Heartbeat time.Duration // of links; the package's own if zero
 	Lease     time.Duration
@@ -186,6 +189,7 @@ func (s *Server) compose(ctx context.Context) error {
 		Tokens: s.tokens, Workspaces: s.workspaces(), Browser: s.state, Saved: s.storage, Events: s.storage.Feed(), Audit: s.storage,
 		Version:  Version(),
 		Listener: s.cfg.Listener, Log: s.cfg.Log, Metrics: s.metrics, Meter: s.metrics, SendWithin: s.cfg.SendWithin,
+		Limits: s.cfg.Limits, Now: s.cfg.Now,
 	})
 	return s.composeAgent()
 }
