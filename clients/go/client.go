@@ -35,6 +35,7 @@ type Client struct {
 	Browser   controlv1connect.BrowserServiceClient
 	Catalogue controlv1connect.CatalogueServiceClient
 	Audit     controlv1connect.AuditServiceClient
+	Approvals controlv1connect.ApprovalServiceClient
 	Agent     agentv1connect.AgentServiceClient
 	// Workspaces may be called by owners of the server's first workspace only.
 	Workspaces controlv1connect.WorkspaceServiceClient
@@ -78,6 +79,7 @@ func New(cfg Config) (*Client, error) {
 	c.Catalogue = controlv1connect.NewCatalogueServiceClient(rpc)
 	c.Workspaces = controlv1connect.NewWorkspaceServiceClient(rpc)
 	c.Audit = controlv1connect.NewAuditServiceClient(rpc)
+	c.Approvals = controlv1connect.NewApprovalServiceClient(rpc)
 	c.Agent = agentv1connect.NewAgentServiceClient(rpc)
 	return c, nil
 }
