@@ -30,6 +30,7 @@ import (
 	"throwbar.dev/throwbar/server/event"
 	"throwbar.dev/throwbar/server/link"
 	"throwbar.dev/throwbar/server/metrics"
+	"throwbar.dev/throwbar/server/policy"
 	"throwbar.dev/throwbar/server/rpc"
 	"throwbar.dev/throwbar/server/storage"
 	"throwbar.dev/throwbar/store"
@@ -118,6 +119,7 @@ type Server struct {
 	tokens     *auth.Tokens
 	state      *browser.State
 	hub        *link.Hub
+	book       *policy.Book
 	dispatcher *dispatch.Dispatcher
 	edge       *rpc.Server
 	agent      *agent.Agent
@@ -168,6 +170,9 @@ func (s *Server) compose(ctx context.Context) error {
 	if s.state, err = browser.New(ctx, s.storage, s.cfg.Now, s.cfg.Log); err != nil {
 		return err
 	}
+	if s.book, err = s.newBook(ctx); err != nil {
+		return err
+	}
 	s.hub = link.New(link.Config{
 		State: s.state, Directory: between[link.Directory](s.directory, s.cfg.Parts.Directory), NewID: s.newID, Log: s.cfg.Log, Meter: s.metrics,
 		Heartbeat: s.cfg.Heartbeat, Lease: s.cfg.Lease, AdmitPerSecond: s.cfg.Admit,
@@ -187,11 +192,22 @@ func (s *Server) compose(ctx context.Context) error {
 			Random: s.cfg.Random, Now: s.cfg.Now, Meter: s.metrics, Log: s.cfg.Log,
 		},
 		Tokens: s.tokens, Workspaces: s.workspaces(), Browser: s.state, Saved: s.storage, Events: s.storage.Feed(), Audit: s.storage,
-		Version:  Version(),
+		Policy: s.book, Version: Version(),
 		Listener: s.cfg.Listener, Log: s.cfg.Log, Metrics: s.metrics, Meter: s.metrics, SendWithin: s.cfg.SendWithin,
 		Limits: s.cfg.Limits, Now: s.cfg.Now,
 	})
 	return s.composeAgent()
+}
+
+// newBook makes the policy of all workspaces.
+func (s *Server) newBook(ctx context.Context) (*policy.Book, error) {
+	return policy.New(ctx, policy.Config{
+		Store: s.storage, Catalogue: s.catalogue, Now: s.cfg.Now, NewID: s.newID,
+		Known: func(workspace, device string) error {
+			_, err := s.directory.Find(workspace, device)
+			return err
+		},
+	})
 }
 
 // Handler is the HTTP edge.

@@ -34,6 +34,9 @@ type Decision struct {
 
 // Option is what a command's own option says of a call, without any rule.
 func Option(c Call) Decision {
+	if c.Entry.Command == nil {
+		return Decision{Verdict: controlv1.Verdict_VERDICT_ALLOW, Reason: c.Entry.Name + " only reads what the server knows"}
+	}
 	switch most := c.Entry.MaxTargets(); {
 	case c.Entry.Command.GetApproval() != optionv1.Approval_APPROVAL_AUTO:
 		return Decision{Verdict: controlv1.Verdict_VERDICT_ASK, Reason: c.Entry.Name + " always asks a person"}

@@ -20,6 +20,7 @@ import (
 	"throwbar.dev/throwbar/server/dispatch"
 	"throwbar.dev/throwbar/server/event"
 	"throwbar.dev/throwbar/server/link"
+	"throwbar.dev/throwbar/server/policy"
 )
 
 const (
@@ -43,6 +44,7 @@ type Config struct {
 	Tokens     *auth.Tokens
 	Workspaces auth.Workspaces
 	Browser    *browser.State
+	Policy     *policy.Book
 	Saved      SavedReader
 	Events     *event.Feed
 	Audit      AuditReader
@@ -87,6 +89,7 @@ func New(cfg Config) *Server {
 		controlv1connect.RegisterWorkspaceServiceHandler(server, &workspaceHandler{workspaces: cfg.Workspaces})
 		controlv1connect.RegisterCommandServiceHandler(server, &commandHandler{cfg: cfg})
 		controlv1connect.RegisterCatalogueServiceHandler(server, &catalogueHandler{cfg: cfg})
+		controlv1connect.RegisterPolicyServiceHandler(server, &policyHandler{book: cfg.Policy, resolver: cfg.Dispatcher})
 		controlv1connect.RegisterBrowserServiceHandler(server, &browserHandler{cfg: cfg})
 		controlv1connect.RegisterAuditServiceHandler(server, &auditHandler{record: cfg.Audit})
 	}

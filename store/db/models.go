@@ -90,6 +90,19 @@ type Message struct {
 	Body           []byte
 }
 
+type Policy struct {
+	Workspace string
+	Version   int64
+	Settings  []byte
+}
+
+type Rule struct {
+	ID        string
+	Workspace string
+	Version   int64
+	Body      []byte
+}
+
 type Saved struct {
 	ID        string
 	Workspace string
