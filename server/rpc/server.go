@@ -101,7 +101,7 @@ func (s *Server) Handler() http.Handler {
 	if within == 0 {
 		within = sendWithin
 	}
-	return s.cfg.Listener.guard(s.cfg.Directory.Origins, counted(s.cfg.Meter, withDeadlines(within, mux)))
+	return s.cfg.Listener.guard(s.cfg.Directory.Origins, counted(s.cfg.Meter, withDeadlines(within, exact(mux))))
 }
 
 // optionsOf are the options of one method. Callers' services read JSON strictly; a device's frames may have fields of
