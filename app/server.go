@@ -240,7 +240,9 @@ func (s *Server) stop(parts *errgroup.Group) error {
 
 var errStopped = errors.New("stopped")
 
-func (s *Server) workspaces() auth.Workspaces { return auth.Workspaces{Store: s.storage, Tokens: s.tokens} }
+func (s *Server) workspaces() auth.Workspaces {
+	return auth.Workspaces{Store: s.storage, Tokens: s.tokens}
+}
 
 // owner makes sure that the owner's token file is there and valid.
 func (s *Server) owner(ctx context.Context) error {

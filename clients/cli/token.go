@@ -38,7 +38,7 @@ func (p *program) tokenCreateVerb() *cobra.Command {
 		Long: "Make a token; its secret is shown once.\n\nA viewer reads, an operator also sends commands and talks to the " +
 			"agent, an owner also pairs devices and makes tokens. A hook is for a sender of webhooks and may call nothing else.",
 		Example: "  throwbar token create --name ci --scope operator --ttl 720h --file ci.token",
-		Args: p.takes(),
+		Args:    p.takes(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			number, ok := scopeOf(scope)
 			switch {

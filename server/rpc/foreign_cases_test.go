@@ -79,11 +79,15 @@ func foreignCases() map[string]foreignCase {
 	} {
 		at := map[string]string{"DispatchStream": "items.dispatch."}[method]
 		open := wrap[0] + `"action":` + action
-		cases["CommandService."+method+" "+at+"device_ids"] = foreignCase{"device", missing,
-			wrap[0] + `"action":{"openTab":{"url":"https://a.test/"}},"deviceIds":["ID"]` + wrap[1]}
+		cases["CommandService."+method+" "+at+"device_ids"] = foreignCase{
+			"device", missing,
+			wrap[0] + `"action":{"openTab":{"url":"https://a.test/"}},"deviceIds":["ID"]` + wrap[1],
+		}
 		cases["CommandService."+method+" "+at+"plan_hash"] = foreignCase{"plan", same, open + `,"planHash":"ID"` + wrap[1]}
-		cases["CommandService."+method+" "+at+"request_id"] = foreignCase{"command", same,
-			wrap[0] + `"action":{"closeTabs":{"tabIds":["nobodyhere_tb1-1"]}},"requestId":"ID"` + wrap[1]}
+		cases["CommandService."+method+" "+at+"request_id"] = foreignCase{
+			"command", same,
+			wrap[0] + `"action":{"closeTabs":{"tabIds":["nobodyhere_tb1-1"]}},"requestId":"ID"` + wrap[1],
+		}
 	}
 	return cases
 }

@@ -315,7 +315,12 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 				}
 			}
 			for range 2 {
-				e := <-ends
+				var e streamEnd
+				select {
+				case e = <-ends:
+				case <-time.After(20 * time.Second):
+					t.Fatal("a stream goes on")
+				}
 				if connect.CodeOf(e.err) != connect.CodeUnauthenticated || !strings.Contains(e.err.Error(), end.want) {
 					t.Errorf("%s ended with %v", e.what, e.err)
 				}

@@ -49,8 +49,13 @@ func rawCall(t *testing.T, address, path, kind, token string) (status, code, bod
 	var block bytes.Buffer
 	encoder := hpack.NewEncoder(&block)
 	for _, h := range [][2]string{
-		{":method", "POST"}, {":scheme", "http"}, {":authority", address}, {":path", path},
-		{"content-type", kind}, {"te", "trailers"}, {"authorization", "Bearer " + token},
+		{":method", "POST"},
+		{":scheme", "http"},
+		{":authority", address},
+		{":path", path},
+		{"content-type", kind},
+		{"te", "trailers"},
+		{"authorization", "Bearer " + token},
 	} {
 		if h[1] != "Bearer " {
 			_ = encoder.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]})
