@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -45,6 +46,8 @@ type Config struct {
 	// has made of each catalogue's descriptors as long as the process lives.
 	Catalogue *catalog.Catalogue
 	Listener  rpc.Listener // rules of the address it listens on
+	Limits    rpc.Limits   // of callers; the edge's own where zero
+	TLS       *tls.Config  // none if nil, and then the address has to be a loopback one
 	Model     ModelConfig
 	Heartbeat time.Duration // of links; the package's own if zero
 	Lease     time.Duration
@@ -56,8 +59,11 @@ type Config struct {
 	PingAfter, PingTimeout time.Duration
 	Random                 io.Reader        // randomness; the system's if nil
 	Now                    func() time.Time // wall clock; the system's if nil
-	Log                    *slog.Logger     // discards if nil
-	Parts                  Parts            // for tests
+	// Log is told what happens, without secrets: what looks like one is taken out of it. It discards if nil.
+	Log *slog.Logger
+	// AuditSyncAll puts every command on disk before it is acknowledged, and not only those that can destroy something.
+	AuditSyncAll bool
+	Parts        Parts // for tests
 }
 
 // Parts puts something between the parts that a server is composed of, for tests that watch them or break one: each
@@ -67,6 +73,8 @@ type Parts struct {
 	Links     func(dispatch.Links) dispatch.Links
 	Directory func(link.Directory) link.Directory
 	Events    func(event.Journal) event.Journal
+	// Unaudited leaves the audit record out, to measure what it costs.
+	Unaudited bool
 }
 
 // between is the part that takes another's place.
@@ -96,6 +104,7 @@ func (c Config) withDefaults() Config {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	c.Log = slog.New(discreet{c.Log.Handler()})
 	return c
 }
 
@@ -145,6 +154,7 @@ func (s *Server) compose(ctx context.Context) error {
 	s.metrics = metrics.New()
 	s.storage = storage.New(s.store, s.cfg.Log)
 	s.storage.Measure(s.metrics)
+	s.storage.Audit(storage.Auditing{Catalogue: s.catalogue, SyncAll: s.cfg.AuditSyncAll, Off: s.cfg.Parts.Unaudited})
 	if s.cfg.Parts.Events != nil {
 		s.storage.Between(s.cfg.Parts.Events)
 	}
@@ -176,8 +186,10 @@ func (s *Server) compose(ctx context.Context) error {
 			Pairing: pairing, Directory: s.directory, Tokens: s.tokens, Store: s.storage, NewID: s.newID,
 			Random: s.cfg.Random, Now: s.cfg.Now, Meter: s.metrics, Log: s.cfg.Log,
 		},
-		Tokens: s.tokens, Workspaces: s.workspaces(), Browser: s.state, Saved: s.storage, Events: s.storage.Feed(), Version: Version(),
+		Tokens: s.tokens, Workspaces: s.workspaces(), Browser: s.state, Saved: s.storage, Events: s.storage.Feed(), Audit: s.storage,
+		Version:  Version(),
 		Listener: s.cfg.Listener, Log: s.cfg.Log, Metrics: s.metrics, Meter: s.metrics, SendWithin: s.cfg.SendWithin,
+		Limits: s.cfg.Limits, Now: s.cfg.Now,
 	})
 	return s.composeAgent()
 }

@@ -18,7 +18,7 @@ func merged(all ...map[string]lister) map[string]lister {
 
 // listers has a lister for each query with pages; a name with a slash is a query with a filter.
 func listers(r rows) map[string]lister {
-	return merged(commandListers(r), deviceListers(r), eventListers(r), savedListers(r), conversationListers(r))
+	return merged(commandListers(r), deviceListers(r), eventListers(r), savedListers(r), conversationListers(r), auditListers(r))
 }
 
 func commandListers(r rows) map[string]lister {
@@ -164,6 +164,20 @@ func eventListers(r rows) map[string]lister {
 				return items(rows, err, to)
 			},
 			want: want(func(e db.Event) bool { return e.Workspace == "default" && e.DeviceID == "device0" }),
+		},
+	}
+}
+
+func auditListers(r rows) map[string]lister {
+	return map[string]lister{
+		"ListAudit": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListAudit(ctx, db.ListAuditParams{Workspace: "default", After: fromStart(last.time), PageSize: size})
+				return items(rows, err, func(a db.Audit) item { return item{time: a.Sequence} })
+			},
+			want: pick(r.audit, oldestFirst, func(a db.InsertAuditParams) (item, bool) {
+				return item{time: a.Sequence}, a.Workspace == "default"
+			}),
 		},
 	}
 }

@@ -102,6 +102,7 @@ type rows struct {
 	events        []db.Event
 	saved         []db.InsertSavedParams
 	browsers      []string // ids, which are names of workspaces too
+	audit         []db.InsertAuditParams
 	conversations []db.InsertConversationParams
 	numbers       []int64 // of events and messages in a conversation
 }
@@ -132,6 +133,9 @@ func seed(t *testing.T, s *Store) rows {
 			State: []string{"kept", "kept", "pending"}[random.IntN(3)], SavedAt: when, Body: []byte{},
 		})
 		r.browsers = append(r.browsers, id)
+		r.audit = append(r.audit, db.InsertAuditParams{
+			Workspace: place, Sequence: int64(n + 1), Time: when, Record: []byte(id), Previous: make([]byte, 32), Hash: make([]byte, 32),
+		})
 		r.conversations = append(r.conversations, db.InsertConversationParams{
 			ID: id, Workspace: place, Open: random.IntN(2) == 0, CreatedAt: at, UpdatedAt: when,
 		})
@@ -166,6 +170,12 @@ func (r rows) insert(ctx context.Context, q *db.Queries) error {
 		},
 		func(n int) error {
 			return q.InsertWorkspace(ctx, db.InsertWorkspaceParams{Name: r.browsers[n], CreatedAt: at})
+		},
+		func(n int) error { return q.InsertAudit(ctx, r.audit[n]) },
+		func(n int) error {
+			return q.SetAuditHead(ctx, db.SetAuditHeadParams{
+				Workspace: r.audit[n].Workspace, Sequence: r.audit[n].Sequence, Hash: r.audit[n].Hash,
+			})
 		},
 		func(n int) error { return q.InsertConversation(ctx, r.conversations[n]) },
 		func(n int) error {

@@ -43,6 +43,11 @@ func sound() map[string]row {
 			"kind": "saved", "state": "pending", "saved_at": at, "body": []byte{},
 		},
 		"srv_browser": {"device_id": "k3v9x2mqta", "as_of": at, "body": []byte{}},
+		"srv_audit": {
+			"workspace": "default", "sequence": 1, "time": at, "record": []byte("record"), "previous": make([]byte, 32),
+			"hash": make([]byte, 32),
+		},
+		"srv_audit_head": {"workspace": "default", "sequence": 1, "hash": make([]byte, 32)},
 		"agt_conversation": {
 			"id": "v", "workspace": "default", "title": "", "open": true, "created_at": at, "updated_at": at,
 		},
@@ -99,6 +104,16 @@ func refused() map[string][]row {
 		"srv_saved_time":      {{"saved_at": 0}},
 		"srv_browser_device":  {{"device_id": ""}},
 		"srv_browser_time":    {{"as_of": 0}},
+		"srv_audit_named":     {{"workspace": ""}},
+		"srv_audit_sequence":  {{"sequence": 0}, {"sequence": -1}},
+		"srv_audit_time":      {{"time": 0}},
+		"srv_audit_record":    {{"record": []byte{}}},
+		"srv_audit_hashes": {
+			{"previous": []byte{}}, {"previous": make([]byte, 31)}, {"hash": []byte{}}, {"hash": make([]byte, 33)},
+		},
+		"srv_audit_head_named":    {{"workspace": ""}},
+		"srv_audit_head_sequence": {{"sequence": 0}},
+		"srv_audit_head_hash":     {{"hash": []byte{}}, {"hash": make([]byte, 31)}},
 		"agt_conversation_named": {
 			{"id": ""}, {"workspace": ""},
 		},
@@ -128,7 +143,7 @@ func testChecksRefuse(t *testing.T, engine storetest.Engine) {
 		}
 	}
 	for name, changes := range cases {
-		table := strings.Join(strings.SplitN(name, "_", 3)[:2], "_")
+		table := tableOf(name, rows)
 		for _, change := range changes {
 			bad := another(rows[table])
 			maps.Copy(bad, change)
@@ -138,6 +153,17 @@ func testChecksRefuse(t *testing.T, engine storetest.Engine) {
 			}
 		}
 	}
+}
+
+// tableOf is the table of a constraint, whose name begins with the table's.
+func tableOf(constraint string, rows map[string]row) string {
+	longest := ""
+	for table := range rows {
+		if strings.HasPrefix(constraint, table+"_") && len(table) > len(longest) {
+			longest = table
+		}
+	}
+	return longest
 }
 
 // TestNullsRefused puts a null into every column: only a command's result and error may be null.
@@ -220,7 +246,7 @@ func another(r row) row {
 			r[key] = text + "2"
 		}
 	}
-	for _, key := range []string{"seq", "n"} {
+	for _, key := range []string{"seq", "sequence", "n"} {
 		if _, ok := r[key]; ok {
 			r[key] = 2
 		}

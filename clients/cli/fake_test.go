@@ -42,9 +42,12 @@ type fake struct {
 	rawImage []byte // sent in place of image
 	history  []*controlv1.Command
 	model    *agentv1.GetModelResponse
+	desk     *approvalLog
+	approval string // what submitted commands wait for
 
 	// What a test wants to happen; set before the first call.
 	onDispatch func(*controlv1.DispatchRequest) (*controlv1.DispatchResponse, error)
+	onWait     func(context.Context, *controlv1.DispatchRequest) (*controlv1.DispatchResponse, error) // in place of onDispatch
 	onUndo     func(*controlv1.UndoRequest) (*controlv1.UndoResponse, error)
 	onChat     func(context.Context, *agentv1.ChatRequest, func(*agentv1.Event) error) error
 	watch      func(ctx context.Context, req *controlv1.WatchEventsRequest, send func(*controlv1.WatchEventsResponse) error) error
@@ -53,13 +56,14 @@ type fake struct {
 	fail       error         // what every call ends with
 
 	mu        sync.Mutex
-	devices   []*controlv1.Device          // guarded by mu
-	asked     []*controlv1.DispatchRequest // guarded by mu
-	submitted []*controlv1.SubmitRequest   // guarded by mu
-	undone    []*controlv1.UndoRequest     // guarded by mu
-	chats     []*agentv1.ChatRequest       // guarded by mu
-	catalogue int                          // guarded by mu; how often descriptors were sent
-	revoked   []string                     // guarded by mu
+	devices   []*controlv1.Device           // guarded by mu
+	asked     []*controlv1.DispatchRequest  // guarded by mu
+	submitted []*controlv1.SubmitRequest    // guarded by mu
+	undone    []*controlv1.UndoRequest      // guarded by mu
+	chats     []*agentv1.ChatRequest        // guarded by mu
+	catalogue int                           // guarded by mu; how often descriptors were sent
+	revoked   []string                      // guarded by mu
+	audits    []*controlv1.ReadAuditRequest // guarded by mu
 }
 
 var (
@@ -80,6 +84,7 @@ func newFake(t *testing.T, change ...func(*fake)) *fake {
 		model:   &agentv1.GetModelResponse{Model: "small-model"},
 		expires: 5 * time.Minute,
 		pending: make(chan struct{}),
+		desk:    newLog(),
 		devices: []*controlv1.Device{
 			{
 				DeviceId: laptop, Name: "laptop", Kind: devicev1.Kind_KIND_BROWSER, Agent: "Chromium 156", Platform: "linux",
@@ -103,6 +108,8 @@ func newFake(t *testing.T, change ...func(*fake)) *fake {
 	controlv1connect.RegisterBrowserServiceHandler(server, f)
 	controlv1connect.RegisterCommandServiceHandler(server, f)
 	controlv1connect.RegisterCatalogueServiceHandler(server, f)
+	controlv1connect.RegisterAuditServiceHandler(server, f)
+	controlv1connect.RegisterApprovalServiceHandler(server, f)
 	agentv1connect.RegisterAgentServiceHandler(server, f)
 	mux := http.NewServeMux()
 	connecthttp.Mount(mux, server)
@@ -274,6 +281,9 @@ func (f *fake) Dispatch(ctx context.Context, req *controlv1.DispatchRequest) (*c
 	f.mu.Lock()
 	f.asked = append(f.asked, req)
 	f.mu.Unlock()
+	if f.onWait != nil {
+		return f.onWait(ctx, req)
+	}
 	if f.onDispatch != nil {
 		return f.onDispatch(req)
 	}
@@ -288,7 +298,7 @@ func (f *fake) Submit(_ context.Context, req *controlv1.SubmitRequest) (*control
 	f.submitted = append(f.submitted, req)
 	answer := &controlv1.SubmitResponse{}
 	for _, id := range req.GetDeviceIds() {
-		answer.Outcomes = append(answer.Outcomes, &controlv1.DeviceOutcome{DeviceId: id, DeviceName: nameOf(id), CommandId: "cmd-7"})
+		answer.Outcomes = append(answer.Outcomes, &controlv1.DeviceOutcome{DeviceId: id, DeviceName: nameOf(id), CommandId: "cmd-7", ApprovalId: f.approval})
 	}
 	return answer, nil
 }

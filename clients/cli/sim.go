@@ -143,6 +143,11 @@ func (a *simulators) start(ctx context.Context, name string, seed uint64) error 
 	if err != nil {
 		return err
 	}
+	// What it was enrolled with may be older than what this run was told.
+	if key := a.program.flags.serverKey; key != "" {
+		identity.ServerKey = key
+	}
+	identity.Plaintext = a.program.flags.plaintext
 	device := throwbar.DeviceConfig{
 		Identity: identity, Catalogue: a.catalogue, Version: a.program.Version, OnStatus: a.status(name, identity.DeviceID),
 	}

@@ -77,6 +77,10 @@ func NewDevice(cfg DeviceConfig) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
+	way, err := newWire(server, cfg.Identity.ServerKey, cfg.Identity.Plaintext, cfg.HTTPClient)
+	if err != nil {
+		return nil, err
+	}
 	if cfg.Catalogue == nil {
 		if cfg.Catalogue, err = catalog.New(gen.Descriptors); err != nil {
 			return nil, fmt.Errorf("read built-in catalogue: %w", err)
@@ -86,7 +90,7 @@ func NewDevice(cfg DeviceConfig) (*Device, error) {
 	d.setDefaults()
 	client := d.cfg.HTTPClient
 	if client == nil {
-		client = newLinkHTTP()
+		client = newLinkHTTP(way)
 	}
 	d.getToken = rotator(client, server, d.keeper.token)
 	switch cfg.Transport {

@@ -47,6 +47,8 @@ type Metrics struct {
 	requests     *prometheus.GaugeVec
 	connections  prometheus.Gauge
 	pairings     *prometheus.CounterVec
+	called       *prometheus.CounterVec
+	turnedAway   *prometheus.CounterVec
 	writes       *prometheus.HistogramVec
 }
 
@@ -68,6 +70,8 @@ func New() *Metrics {
 	}, []string{"protocol"})
 	m.registry.MustRegister(m.requests)
 	m.pairings = m.counters("pairing_attempts_total", "Attempts to pair: paired, wrong, or throttled without a look.", "result")
+	m.called = m.counters("calls_total", "Calls that came through the listener's rules; their tokens are looked at after that.", "procedure")
+	m.turnedAway = m.counters("http_refused_total", "Requests that the listener's rules or limits did not let through.", "reason")
 	m.connections = m.gauge("http_connections", "Connections that are open.")
 	m.writes = m.histograms("store_write_seconds", "Time from a write's request until it is committed.", seconds, "kind")
 	return m
@@ -205,3 +209,9 @@ func (m *Metrics) Connection(opens bool) {
 func (m *Metrics) StoreWrote(kind string, took time.Duration) {
 	m.writes.WithLabelValues(kind).Observe(took.Seconds())
 }
+
+// Called implements rpc.Meter.
+func (m *Metrics) Called(procedure string) { m.called.WithLabelValues(procedure).Inc() }
+
+// Refused implements rpc.Meter.
+func (m *Metrics) Refused(reason string) { m.turnedAway.WithLabelValues(reason).Inc() }

@@ -4,6 +4,21 @@
 
 package db
 
+type Audit struct {
+	Workspace string
+	Sequence  int64
+	Time      int64
+	Record    []byte
+	Previous  []byte
+	Hash      []byte
+}
+
+type AuditHead struct {
+	Workspace string
+	Sequence  int64
+	Hash      []byte
+}
+
 type Browser struct {
 	DeviceID string
 	AsOf     int64
