@@ -8,6 +8,9 @@ import { inject } from "vitest";
 /** Pinned by the key in the manifest. */
 export const extensionId = "illbokgpaofbmakbheaeacknengkefnn";
 
+/** A name of somebody else that leads to this machine, on whatever port: what DNS rebinding makes of a name. */
+export const reboundName = "rebound.example";
+
 const pageOf = (name: string) => `chrome-extension://${extensionId}/${name}`;
 
 const chromiumPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
@@ -76,7 +79,7 @@ export class Browser {
       "--disable-gpu",
       `--disable-extensions-except=${this.extension}`,
       `--load-extension=${this.extension}`,
-      `--host-resolver-rules=MAP *.test 127.0.0.1:${this.#pagesPort}`,
+      `--host-resolver-rules=MAP *.test 127.0.0.1:${this.#pagesPort},MAP ${reboundName} 127.0.0.1`,
     ];
   }
 
