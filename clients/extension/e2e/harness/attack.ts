@@ -26,6 +26,8 @@ export interface Attack {
   readonly path: string;
   /** A token that is valid: even that must not help. */
   readonly token: string;
+  /** Whether a WebSocket is tried too. */
+  readonly socket: boolean;
 }
 
 export interface Tried {
@@ -37,7 +39,7 @@ export interface Tried {
 }
 
 /** Tries one path in every way that a page has. It is handed to the browser as text: it may use nothing from outside. */
-export async function attack({ base, path, token }: Attack): Promise<Tried> {
+export async function attack({ base, path, token, socket: trySocket }: Attack): Promise<Tried> {
   const url = base + path;
   const got: string[] = [];
   const statuses: number[] = [];
@@ -111,11 +113,6 @@ export async function attack({ base, path, token }: Attack): Promise<Tried> {
         done(false);
       };
     }),
-    opened("WebSocket", (done) => {
-      const socket = new WebSocket(url.replace(/^http/, "ws"));
-      socket.onopen = () => done(true);
-      socket.onerror = () => done(false);
-    }),
     opened("script", (done) => {
       const script = document.createElement("script");
       script.src = url + query;
@@ -130,6 +127,15 @@ export async function attack({ base, path, token }: Attack): Promise<Tried> {
       image.src = url + query;
     }),
   );
+  if (trySocket) {
+    tries.push(
+      opened("WebSocket", (done) => {
+        const socket = new WebSocket(url.replace(/^http/, "ws"));
+        socket.onopen = () => done(true);
+        socket.onerror = () => done(false);
+      }),
+    );
+  }
   for (const type of ["text/plain", "application/x-www-form-urlencoded", "application/json"]) {
     requests++;
     navigator.sendBeacon(url, new Blob(["{}"], { type }));
