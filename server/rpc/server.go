@@ -108,7 +108,7 @@ func (s *Server) Handler() http.Handler {
 func optionsOf(spec connect.Spec) []connecthttp.Option {
 	var options []connecthttp.Option
 	if strings.HasPrefix(spec.Procedure, "/throwbar.device.") {
-		options = append(options, connecthttp.WithReadMaxBytes(maxMessage))
+		options = append(options, connecthttp.WithReadMaxBytes(maxMessage), connecthttp.WithCodecs(connectproto.NewBinaryCodec(), deviceJSON{}))
 		if spec.Procedure == devicev1connect.DeviceServicePairProcedure {
 			options = append(options, connecthttp.WithReadMaxBytes(maxPublic))
 		}
