@@ -24,7 +24,7 @@ import (
 func (s *Server) composeAgent() error {
 	cfg := agent.Config{
 		Catalogue: s.catalogue, ModelName: s.cfg.Model.Name, Hint: s.cfg.Model.Hint,
-		Commander: commander{s.dispatcher, s.cfg.Log}, Querier: querier{s.edge, s.cfg.Log},
+		Commander: commander{s.dispatcher, s.tokens, s.cfg.Log}, Querier: querier{s.edge, s.tokens, s.cfg.Log},
 		Store: agentstorage.New(s.store), Workspace: workspaceOf,
 		Random: s.cfg.Random, Now: s.cfg.Now, Log: s.cfg.Log,
 	}
@@ -57,11 +57,15 @@ func workspaceOf(ctx context.Context) (string, error) {
 // commander lets the agent send commands by the same road as everybody else.
 type commander struct {
 	dispatcher *dispatch.Dispatcher
+	tokens     *auth.Tokens
 	log        *slog.Logger
 }
 
 // Command runs a command and waits for its end on every device.
 func (c commander) Command(ctx context.Context, call turn.Call) (*controlv1.DispatchResponse, error) {
+	if err := stillValid(ctx, c.tokens); err != nil {
+		return nil, refusal(ctx, c.log, err)
+	}
 	res, err := c.dispatcher.Dispatch(ctx, dispatch.Request{
 		Workspace: call.Workspace, Principal: call.Principal, Devices: call.DeviceIDs, Action: call.Action,
 	})
@@ -73,12 +77,16 @@ func (c commander) Command(ctx context.Context, call turn.Call) (*controlv1.Disp
 
 // querier lets the agent ask what everybody else may ask, as one who may read.
 type querier struct {
-	edge *rpc.Server
-	log  *slog.Logger
+	edge   *rpc.Server
+	tokens *auth.Tokens
+	log    *slog.Logger
 }
 
 // Query calls a method that has no effect.
 func (q querier) Query(ctx context.Context, query turn.Query) (proto.Message, error) {
+	if err := stillValid(ctx, q.tokens); err != nil {
+		return nil, refusal(ctx, q.log, err)
+	}
 	reader := auth.Token{ID: query.Principal, Workspace: query.Workspace, Scope: optionv1.Scope_SCOPE_VIEWER}
 	res, err := q.edge.Query(ctx, reader, query.Method, query.Request)
 	if err != nil {

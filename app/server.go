@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -45,6 +46,8 @@ type Config struct {
 	// has made of each catalogue's descriptors as long as the process lives.
 	Catalogue *catalog.Catalogue
 	Listener  rpc.Listener // rules of the address it listens on
+	Limits    rpc.Limits   // of callers; the edge's own where zero
+	TLS       *tls.Config  // none if nil, and then the address has to be a loopback one
 	Model     ModelConfig
 	Heartbeat time.Duration // of links; the package's own if zero
 	Lease     time.Duration
@@ -178,13 +181,15 @@ func (s *Server) compose(ctx context.Context) error {
 	s.hub.Bind(s.dispatcher)
 	pairing := device.NewPairing(s.cfg.Random, s.cfg.Now)
 	s.edge = rpc.New(rpc.Config{
-		Catalogue: s.catalogue, Dispatcher: s.dispatcher, Hub: s.hub, Directory: s.directory, Pairing: pairing,
+		Catalogue: s.catalogue, Dispatcher: s.dispatcher, Hub: s.hub, Directory: s.directory,
 		Enroller: &device.Enroller{
 			Pairing: pairing, Directory: s.directory, Tokens: s.tokens, Store: s.storage, NewID: s.newID,
-			Random: s.cfg.Random, Now: s.cfg.Now,
+			Random: s.cfg.Random, Now: s.cfg.Now, Meter: s.metrics, Log: s.cfg.Log,
 		},
-		Tokens: s.tokens, Browser: s.state, Saved: s.storage, Events: s.storage.Feed(), Audit: s.storage, Version: Version(),
+		Tokens: s.tokens, Workspaces: s.workspaces(), Browser: s.state, Saved: s.storage, Events: s.storage.Feed(), Audit: s.storage,
+		Version:  Version(),
 		Listener: s.cfg.Listener, Log: s.cfg.Log, Metrics: s.metrics, Meter: s.metrics, SendWithin: s.cfg.SendWithin,
+		Limits: s.cfg.Limits, Now: s.cfg.Now,
 	})
 	return s.composeAgent()
 }
@@ -216,6 +221,9 @@ func (s *Server) runParts(ctx context.Context, ready func() error) error {
 	if err := s.dispatcher.Recover(ctx); err != nil {
 		return err
 	}
+	if err := s.workspaces().Begin(ctx); err != nil {
+		return err
+	}
 	if err := s.owner(ctx); err != nil {
 		return err
 	}
@@ -244,6 +252,10 @@ func (s *Server) stop(parts *errgroup.Group) error {
 
 var errStopped = errors.New("stopped")
 
+func (s *Server) workspaces() auth.Workspaces {
+	return auth.Workspaces{Store: s.storage, Tokens: s.tokens}
+}
+
 // owner makes sure that the owner's token file is there and valid.
 func (s *Server) owner(ctx context.Context) error {
 	path := filepath.Join(s.cfg.DataDir, ownerFile)
@@ -261,7 +273,7 @@ func (s *Server) owner(ctx context.Context) error {
 	if !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("read owner token: %w", err)
 	}
-	_, secret, err := s.tokens.Issue(ctx, auth.DefaultWorkspace, "owner", optionv1.Scope_SCOPE_OWNER)
+	_, secret, err := s.tokens.Issue(ctx, auth.DefaultWorkspace, "owner", optionv1.Scope_SCOPE_OWNER, 0)
 	if err != nil {
 		return err
 	}

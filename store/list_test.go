@@ -113,6 +113,13 @@ func deviceListers(r rows) map[string]lister {
 			},
 			want: pick(r.browsers, byName, func(id string) (item, bool) { return item{id: id}, true }),
 		},
+		"ListWorkspaces": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListWorkspaces(ctx, db.ListWorkspacesParams{AfterName: last.id, PageSize: size})
+				return items(rows, err, func(w db.Workspace) item { return item{id: w.Name} })
+			},
+			want: pick(r.browsers, byName, func(name string) (item, bool) { return item{id: name}, true }),
+		},
 		"ListTokens": {
 			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
 				rows, err := q.ListTokens(ctx, db.ListTokensParams{

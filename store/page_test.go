@@ -101,7 +101,7 @@ type rows struct {
 	ended         map[string]bool
 	events        []db.Event
 	saved         []db.InsertSavedParams
-	browsers      []string
+	browsers      []string // ids, which are names of workspaces too
 	audit         []db.InsertAuditParams
 	conversations []db.InsertConversationParams
 	numbers       []int64 // of events and messages in a conversation
@@ -167,6 +167,9 @@ func (r rows) insert(ctx context.Context, q *db.Queries) error {
 		func(n int) error { return q.InsertSaved(ctx, r.saved[n]) },
 		func(n int) error {
 			return q.UpsertBrowser(ctx, db.UpsertBrowserParams{DeviceID: r.browsers[n], AsOf: at, Body: []byte{}})
+		},
+		func(n int) error {
+			return q.InsertWorkspace(ctx, db.InsertWorkspaceParams{Name: r.browsers[n], CreatedAt: at})
 		},
 		func(n int) error { return q.InsertAudit(ctx, r.audit[n]) },
 		func(n int) error {

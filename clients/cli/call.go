@@ -186,17 +186,20 @@ func (p *program) runCall(c *cobra.Command, e *catalog.Entry, flags *args.Flags,
 	if c.Flag("ttl").Changed {
 		ttl = durationpb.New(env.ttl)
 	}
+	request, own := newRequest()
 	if env.detach {
 		answer, err := s.Commands.Submit(ctx, &controlv1.SubmitRequest{
-			DeviceIds: devices, Action: action, Ttl: ttl, PlanHash: env.planHash,
+			DeviceIds: devices, Action: action, Ttl: ttl, PlanHash: env.planHash, RequestId: request,
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", e.Name, err)
 		}
 		return p.submitted(e, answer)
 	}
-	answer, err := s.Commands.Dispatch(ctx, &controlv1.DispatchRequest{
-		DeviceIds: devices, Action: action, Ttl: ttl, DryRun: env.dryRun, PlanHash: env.planHash,
+	answer, err := asking(ctx, p, s, own, func(ctx context.Context) (*controlv1.DispatchResponse, error) {
+		return s.Commands.Dispatch(ctx, &controlv1.DispatchRequest{
+			DeviceIds: devices, Action: action, Ttl: ttl, DryRun: env.dryRun, PlanHash: env.planHash, RequestId: request,
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", e.Name, err)

@@ -14,6 +14,7 @@ import (
 	"throwbar.dev/throwbar/clients/cli/term"
 	throwbar "throwbar.dev/throwbar/clients/go"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 )
 
 const (
@@ -65,6 +66,7 @@ func (p *program) runChat(ctx context.Context, conversation string, reasoning bo
 	}
 	c := &chat{program: p, server: s, conversation: conversation, pressed: make(chan struct{}, 1)}
 	c.page = page{program: p, reasoning: reasoning}
+	c.desk = p.newDesk(s, true)
 	restore := p.interrupts.set(c.interrupt)
 	defer restore()
 	if message != "" {
@@ -82,6 +84,7 @@ type chat struct {
 	server       *throwbar.Client
 	conversation string // empty until the server has named it
 	page         page
+	desk         *desk
 
 	pressed chan struct{} // an interrupt that is not dealt with; room for one
 
@@ -131,28 +134,99 @@ func (c *chat) say(ctx context.Context, message string) error {
 		return fmt.Errorf("chat: %w", err)
 	}
 	defer func() { _ = stream.Close() }() // the end of the stream is told by Receive
+	events := make(chan heard)
+	var listener sync.WaitGroup
+	listener.Go(func() { listen(turn, stream.Receive, events) })
+	c.desk.clear()
+	defer listener.Wait()
+	defer end() // what listens ends with the turn
 	for {
-		answer, err := stream.Receive()
-		switch {
-		case errors.Is(context.Cause(turn), errStopped):
-			c.page.line()
-			c.program.err.Line(term.Yellow, "Stopped.")
-			return &Exit{Code: Cancelled}
-		case errors.Is(err, io.EOF):
-			c.page.line()
-			return Errorf(Failed, "the answer broke off: the server ended the stream")
-		case err != nil:
-			c.page.line()
-			return fmt.Errorf("chat: %w", err)
+		var lines <-chan line
+		if c.desk.wants() {
+			lines = c.program.input(ctx)
 		}
-		if id := answer.GetEvent().GetConversationId(); id != "" {
-			c.conversation = id
-		}
-		over, err := c.page.show(answer.GetEvent())
-		if over || err != nil {
+		select {
+		case typed, ok := <-lines:
+			if !ok || typed.err != nil {
+				c.desk.offers = false
+				c.desk.clear()
+				continue
+			}
+			if err := c.desk.line(turn, typed.text); err != nil && turn.Err() == nil {
+				return err
+			}
+		case <-turn.Done():
+			_, err := c.hear(turn, heard{err: context.Cause(turn)})
 			return err
+		case next := <-events:
+			if over, err := c.hear(turn, next); over || err != nil {
+				return err
+			}
 		}
 	}
+}
+
+// heard is one answer of a stream, or its end.
+type heard struct {
+	answer *agentv1.ChatResponse
+	err    error
+}
+
+// listen hands over what a stream brings, its end too.
+func listen(ctx context.Context, receive func() (*agentv1.ChatResponse, error), events chan<- heard) {
+	for {
+		answer, err := receive()
+		select {
+		case events <- heard{answer, err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// hear shows one event of a turn. It says whether the turn is over.
+func (c *chat) hear(turn context.Context, next heard) (over bool, err error) {
+	switch {
+	case errors.Is(context.Cause(turn), errStopped):
+		c.desk.clear()
+		c.page.line()
+		c.program.err.Line(term.Yellow, "Stopped.")
+		return true, &Exit{Code: Cancelled}
+	case errors.Is(next.err, io.EOF):
+		c.page.line()
+		return true, Errorf(Failed, "the answer broke off: the server ended the stream")
+	case next.err != nil:
+		c.page.line()
+		return true, fmt.Errorf("chat: %w", next.err)
+	}
+	e := next.answer.GetEvent()
+	if id := e.GetConversationId(); id != "" {
+		c.conversation = id
+	}
+	if id := e.GetApprovalRequested().GetApprovalId() + e.GetApprovalResolved().GetApprovalId(); id != "" && c.shown(turn, id) {
+		return false, nil
+	}
+	return c.page.show(e)
+}
+
+// shown shows an approval of the turn as it is now, and offers to decide it. It says false if it cannot.
+func (c *chat) shown(turn context.Context, id string) bool {
+	if c.program.flags.json() {
+		return false
+	}
+	if _, err := c.program.catalogue(turn); err != nil {
+		return false
+	}
+	answer, err := c.server.Approvals.GetApproval(turn, &controlv1.GetApprovalRequest{ApprovalId: id})
+	if err != nil {
+		return false
+	}
+	c.page.line()
+	c.desk.take(turn, answer.GetApproval(), false)
+	return true
 }
 
 // talk sends each line of the standard input. It returns the error of the last turn that had one.
@@ -161,7 +235,7 @@ func (c *chat) talk(ctx context.Context, model string) error {
 	if person {
 		c.program.err.Line(term.Dim, "Talking to %s. Ctrl-C stops it, twice leaves; so does Ctrl-D.", model)
 	}
-	lines := readLines(ctx, c.program.Stdin)
+	lines := c.program.input(ctx)
 	var last error
 	for {
 		if person {

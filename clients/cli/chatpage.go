@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"throwbar.dev/throwbar/clients/cli/term"
@@ -61,6 +62,15 @@ func (g *page) show(e *agentv1.Event) (over bool, err error) {
 	case *agentv1.Event_ToolResult:
 		g.line()
 		g.result(kind.ToolResult)
+	case *agentv1.Event_ApprovalRequested:
+		g.line()
+		a := kind.ApprovalRequested
+		err2.Line(term.Yellow, "? %s waits for approval %s: %s", a.GetName(), shortID(a.GetApprovalId()), a.GetReason())
+		err2.Line(term.Plain, "  decide with: throwbar approvals approve %s", a.GetApprovalId())
+	case *agentv1.Event_ApprovalResolved:
+		g.line()
+		a := kind.ApprovalResolved
+		err2.Line(term.Yellow, "  approval %s: %s", shortID(a.GetApprovalId()), strings.Join(spoken(a.GetState(), a.GetReason()), ": "))
 	case *agentv1.Event_Notice:
 		g.line()
 		err2.Line(term.Yellow, "! %s", kind.Notice.GetText())
@@ -95,6 +105,11 @@ func (g *page) result(r *agentv1.ToolResult) {
 	default:
 	}
 	g.program.err.Print(g.program.err.Paint(style, g.fold(mark, unfenced(r.GetContent()))) + "\n")
+}
+
+// spoken are the words that say something.
+func spoken(words ...string) []string {
+	return slices.DeleteFunc(words, func(word string) bool { return word == "" })
 }
 
 // unfenced takes the marks away that fence data for the model. What has none comes back as it is.

@@ -115,6 +115,8 @@ type program struct {
 
 	connection *throwbar.Client // the API, once it was needed
 	known      *known           // the catalogue, once it was needed
+	names      names            // of tokens, once they were needed
+	lines      <-chan line      // the standard input, once it was read from
 
 	interrupts interrupts
 }

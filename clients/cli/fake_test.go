@@ -42,9 +42,12 @@ type fake struct {
 	rawImage []byte // sent in place of image
 	history  []*controlv1.Command
 	model    *agentv1.GetModelResponse
+	desk     *approvalLog
+	approval string // what submitted commands wait for
 
 	// What a test wants to happen; set before the first call.
 	onDispatch func(*controlv1.DispatchRequest) (*controlv1.DispatchResponse, error)
+	onWait     func(context.Context, *controlv1.DispatchRequest) (*controlv1.DispatchResponse, error) // in place of onDispatch
 	onUndo     func(*controlv1.UndoRequest) (*controlv1.UndoResponse, error)
 	onChat     func(context.Context, *agentv1.ChatRequest, func(*agentv1.Event) error) error
 	watch      func(ctx context.Context, req *controlv1.WatchEventsRequest, send func(*controlv1.WatchEventsResponse) error) error
@@ -66,6 +69,7 @@ type fake struct {
 var (
 	_ controlv1connect.DevicesServiceHandler   = (*fake)(nil)
 	_ controlv1connect.TokenServiceHandler     = (*fake)(nil)
+	_ controlv1connect.WorkspaceServiceHandler = (*fake)(nil)
 	_ controlv1connect.BrowserServiceHandler   = (*fake)(nil)
 	_ controlv1connect.CommandServiceHandler   = (*fake)(nil)
 	_ controlv1connect.CatalogueServiceHandler = (*fake)(nil)
@@ -80,6 +84,7 @@ func newFake(t *testing.T, change ...func(*fake)) *fake {
 		model:   &agentv1.GetModelResponse{Model: "small-model"},
 		expires: 5 * time.Minute,
 		pending: make(chan struct{}),
+		desk:    newLog(),
 		devices: []*controlv1.Device{
 			{
 				DeviceId: laptop, Name: "laptop", Kind: devicev1.Kind_KIND_BROWSER, Agent: "Chromium 156", Platform: "linux",
@@ -99,10 +104,12 @@ func newFake(t *testing.T, change ...func(*fake)) *fake {
 	server := connect.NewServer(f.guard)
 	controlv1connect.RegisterDevicesServiceHandler(server, f)
 	controlv1connect.RegisterTokenServiceHandler(server, f)
+	controlv1connect.RegisterWorkspaceServiceHandler(server, f)
 	controlv1connect.RegisterBrowserServiceHandler(server, f)
 	controlv1connect.RegisterCommandServiceHandler(server, f)
 	controlv1connect.RegisterCatalogueServiceHandler(server, f)
 	controlv1connect.RegisterAuditServiceHandler(server, f)
+	controlv1connect.RegisterApprovalServiceHandler(server, f)
 	agentv1connect.RegisterAgentServiceHandler(server, f)
 	mux := http.NewServeMux()
 	connecthttp.Mount(mux, server)
@@ -154,10 +161,6 @@ func (f *fake) RevokeDevice(_ context.Context, req *controlv1.RevokeDeviceReques
 	return &controlv1.RevokeDeviceResponse{}, nil
 }
 
-func (f *fake) RotateDevice(context.Context, *controlv1.RotateDeviceRequest) (*controlv1.RotateDeviceResponse, error) {
-	return &controlv1.RotateDeviceResponse{}, nil
-}
-
 func (f *fake) CreatePairingCode(context.Context, *controlv1.CreatePairingCodeRequest) (*controlv1.CreatePairingCodeResponse, error) {
 	return &controlv1.CreatePairingCodeResponse{
 		Code: "K7QP-M2XW", CheckWord: "maple", ExpiresAt: timestamppb.New(now().Add(f.expires)),
@@ -165,14 +168,20 @@ func (f *fake) CreatePairingCode(context.Context, *controlv1.CreatePairingCodeRe
 }
 
 func (f *fake) CreateToken(_ context.Context, req *controlv1.CreateTokenRequest) (*controlv1.CreateTokenResponse, error) {
+	token := &controlv1.Token{TokenId: "tok-1", Name: req.GetName(), Scope: req.GetScope(), CreatedAt: ago(0)}
+	if req.GetTtl() != nil {
+		token.ExpiresAt = ago(-req.GetTtl().AsDuration())
+	}
 	return &controlv1.CreateTokenResponse{
-		Token: &controlv1.Token{TokenId: "tok-1", Name: req.GetName(), Scope: req.GetScope(), CreatedAt: ago(0)}, Secret: "new-secret",
+		Token: token, Secret: "new-secret",
 	}, nil
 }
 
 func (f *fake) ListTokens(context.Context, *controlv1.ListTokensRequest) (*controlv1.ListTokensResponse, error) {
 	return &controlv1.ListTokensResponse{Tokens: []*controlv1.Token{
 		{TokenId: "tok-0", Name: "owner", Scope: 4, CreatedAt: ago(time.Hour)},
+		{TokenId: "tok-7", Name: "ci", Scope: 3, CreatedAt: ago(time.Hour), ExpiresAt: ago(-48 * time.Hour)},
+		{TokenId: "tok-8", Name: "hooks", Scope: 6, CreatedAt: ago(time.Hour), ExpiresAt: ago(time.Minute)},
 		{TokenId: "tok-9", Name: "laptop", Scope: 5, CreatedAt: ago(time.Minute), DeviceId: laptop},
 	}}, nil
 }
@@ -272,6 +281,9 @@ func (f *fake) Dispatch(ctx context.Context, req *controlv1.DispatchRequest) (*c
 	f.mu.Lock()
 	f.asked = append(f.asked, req)
 	f.mu.Unlock()
+	if f.onWait != nil {
+		return f.onWait(ctx, req)
+	}
 	if f.onDispatch != nil {
 		return f.onDispatch(req)
 	}
@@ -286,7 +298,7 @@ func (f *fake) Submit(_ context.Context, req *controlv1.SubmitRequest) (*control
 	f.submitted = append(f.submitted, req)
 	answer := &controlv1.SubmitResponse{}
 	for _, id := range req.GetDeviceIds() {
-		answer.Outcomes = append(answer.Outcomes, &controlv1.DeviceOutcome{DeviceId: id, DeviceName: nameOf(id), CommandId: "cmd-7"})
+		answer.Outcomes = append(answer.Outcomes, &controlv1.DeviceOutcome{DeviceId: id, DeviceName: nameOf(id), CommandId: "cmd-7", ApprovalId: f.approval})
 	}
 	return answer, nil
 }

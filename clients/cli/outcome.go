@@ -109,6 +109,10 @@ func (p *program) submitted(e *catalog.Entry, answer *controlv1.SubmitResponse) 
 			p.outcome(e, o)
 			continue
 		}
+		if id := o.GetApprovalId(); id != "" {
+			p.out.Line(term.Yellow, "%s  waits for approval %s: `throwbar approvals show %s` shows it", title(o), shortID(id), shortID(id))
+			continue
+		}
 		p.out.Line(term.Plain, "%s  accepted  `throwbar history show %s` shows it", title(o), o.GetCommandId())
 	}
 	return exit(codes)

@@ -25,6 +25,11 @@ func (p *program) plan(e *catalog.Entry, o *controlv1.DeviceOutcome) {
 		return
 	}
 	p.out.Line(term.Bold, "%s  would run %s on %d %s", title(o), e.Name, len(targets), plural("target", uint64(len(targets))))
+	p.targets(p.out, e, targets)
+}
+
+// targets lists what a command would act on.
+func (p *program) targets(to *term.Screen, e *catalog.Entry, targets []*controlv1.PlannedTarget) {
 	t := term.Table{
 		Header: []string{"status", "title", "address", "undo", "id"}, Shrink: []int{1, 2}, Indent: outcomeIndent, DropEmpty: true,
 	}
@@ -45,7 +50,7 @@ func (p *program) plan(e *catalog.Entry, o *controlv1.DeviceOutcome) {
 			status, term.Text(target.GetTitle()), {Text: target.GetUrl(), Style: term.Dim}, undo, term.Text(target.GetId()),
 		})
 	}
-	p.out.Table(t)
+	to.Table(t)
 }
 
 // statusWord is the status of an item in words.

@@ -59,9 +59,14 @@ func (p *program) follow(
 	if err != nil {
 		return err
 	}
+	return again(ctx, "watch events", func() (bool, error) { return p.followOnce(ctx, s, ask, opened, each) })
+}
+
+// again reads a stream, and opens it again when it breaks. once reads it to its end and says whether anything came.
+func again(ctx context.Context, what string, once func() (got bool, err error)) error {
 	began, misses := false, 0
 	for {
-		got, err := p.followOnce(ctx, s, ask, opened, each)
+		got, err := once()
 		var own *Exit
 		switch {
 		case ctx.Err() != nil:
@@ -69,7 +74,7 @@ func (p *program) follow(
 		case errors.As(err, &own):
 			return err
 		case err != nil && !passing(err), !began && !got && err != nil:
-			return fmt.Errorf("watch events: %w", err)
+			return fmt.Errorf("%s: %w", what, err)
 		}
 		began = true
 		if got {
@@ -87,7 +92,12 @@ func pause(ctx context.Context, misses int) error {
 	if misses == 0 {
 		return nil
 	}
-	timer := time.NewTimer(min(againFirst<<min(misses-1, 10), againMost))
+	return rest(ctx, min(againFirst<<min(misses-1, 10), againMost))
+}
+
+// rest waits for a while.
+func rest(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

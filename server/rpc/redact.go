@@ -2,14 +2,11 @@ package rpc
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -73,25 +70,6 @@ func withoutValues(raw []byte, m proto.Message, err error) error {
 		return fmt.Errorf("the field %s cannot have this value%s", found[1], where)
 	}
 	return errors.New("this is no message of the kind that the method takes" + where)
-}
-
-// deviceJSON reads what devices send: fields of a newer device are passed over, and errors have no value either.
-type deviceJSON struct{ strictJSON }
-
-// UnmarshalRead decodes a message.
-func (deviceJSON) UnmarshalRead(_ context.Context, src io.Reader, msg any) error {
-	m, ok := msg.(proto.Message)
-	if !ok {
-		return fmt.Errorf("decode %T: it is no message", msg)
-	}
-	raw, err := io.ReadAll(src)
-	if err != nil {
-		return err
-	}
-	if len(raw) == 0 {
-		raw = []byte("{}")
-	}
-	return withoutValues(raw, m, protojson.UnmarshalOptions{RecursionLimit: 64, DiscardUnknown: true}.Unmarshal(raw, m))
 }
 
 // hasField says whether a message, or one inside of it, has a field of that name.

@@ -375,7 +375,7 @@ func TestWhatIsAudited(t *testing.T) {
 		ended := a.Record
 		ended.State, ended.EndedAt, ended.Error, ended.Summary = dispatch.Expired, at(9), failure, "FAILED"
 		for name, err := range map[string]error{
-			"pair":   s.Pair(t.Context(), d, own),
+			"pair":   s.Pair(t.Context(), d, own, ""),
 			"rename": s.Rename(person, d),
 			"accept": s.Accept(person, []dispatch.Acceptance{a}),
 			"finish": errors.Join(s.Finish(t.Context(), []dispatch.End{{Record: ended}}), s.Finish(t.Context(), []dispatch.End{{Record: ended}})),

@@ -10,8 +10,6 @@ import (
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
-	"throwbar.dev/throwbar/server/auth"
-	"throwbar.dev/throwbar/server/device"
 	"throwbar.dev/throwbar/server/dispatch"
 	"throwbar.dev/throwbar/store"
 	"throwbar.dev/throwbar/store/db"
@@ -92,17 +90,5 @@ func auditLate(ctx context.Context, q *db.Queries, rec dispatch.Record, at time.
 	return audit(ctx, q, rec.Workspace, at, &controlv1.AuditRecord{
 		Kind: controlv1.AuditKind_AUDIT_KIND_COMMAND_LATE, SubjectId: rec.ID, DeviceId: rec.Device, Name: rec.Name,
 		State: rec.State.Proto(), Detail: detail,
-	})
-}
-
-// auditDevice notes what became of a device.
-func auditDevice(ctx context.Context, q *db.Queries, d device.Device, at time.Time, kind controlv1.AuditKind) error {
-	return audit(ctx, q, d.Workspace, at, &controlv1.AuditRecord{Kind: kind, SubjectId: d.ID, DeviceId: d.ID, Name: d.Name})
-}
-
-// auditToken notes what became of a token.
-func auditToken(ctx context.Context, q *db.Queries, t auth.Token, at time.Time, kind controlv1.AuditKind) error {
-	return audit(ctx, q, t.Workspace, at, &controlv1.AuditRecord{
-		Kind: kind, SubjectId: t.ID, DeviceId: t.Device, Name: t.Name, Scope: t.Scope,
 	})
 }

@@ -111,4 +111,12 @@ type Token struct {
 	Hash      []byte
 	CreatedAt int64
 	RevokedAt int64
+	ExpiresAt int64
+	Replaces  string
+	RotateBy  string
+}
+
+type Workspace struct {
+	Name      string
+	CreatedAt int64
 }
