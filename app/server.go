@@ -23,6 +23,7 @@ import (
 	"throwbar.dev/throwbar/catalog"
 	"throwbar.dev/throwbar/gen"
 	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
+	"throwbar.dev/throwbar/server/approval"
 	"throwbar.dev/throwbar/server/auth"
 	"throwbar.dev/throwbar/server/browser"
 	"throwbar.dev/throwbar/server/device"
@@ -121,6 +122,7 @@ type Server struct {
 	hub        *link.Hub
 	book       *policy.Book
 	dispatcher *dispatch.Dispatcher
+	approvals  *approval.Desk
 	edge       *rpc.Server
 	agent      *agent.Agent
 	metrics    *metrics.Metrics
@@ -181,12 +183,14 @@ func (s *Server) compose(ctx context.Context) error {
 		Catalogue: s.catalogue, Ledger: between[dispatch.Ledger](s.storage, s.cfg.Parts.Ledger), Reader: s.storage,
 		Devices: s.directory, Links: between[dispatch.Links](s.hub, s.cfg.Parts.Links), Browser: s.state,
 		NewID: s.newID, Now: s.cfg.Now, Log: s.cfg.Log, Meter: s.metrics,
+		Approvals: s.storage, Policy: s.book, Reachable: s.reachable,
 	})
+	s.composeApprovals()
 	s.metrics.Watch(s.hub.Load, s.store.Waiting)
 	s.hub.Bind(s.dispatcher)
 	pairing := device.NewPairing(s.cfg.Random, s.cfg.Now)
 	s.edge = rpc.New(rpc.Config{
-		Catalogue: s.catalogue, Dispatcher: s.dispatcher, Hub: s.hub, Directory: s.directory,
+		Catalogue: s.catalogue, Dispatcher: s.dispatcher, Approvals: s.approvals, Hub: s.hub, Directory: s.directory,
 		Enroller: &device.Enroller{
 			Pairing: pairing, Directory: s.directory, Tokens: s.tokens, Store: s.storage, NewID: s.newID,
 			Random: s.cfg.Random, Now: s.cfg.Now, Meter: s.metrics, Log: s.cfg.Log,

@@ -14,6 +14,7 @@ import (
 	"throwbar.dev/throwbar/catalog"
 	"throwbar.dev/throwbar/gen/go/throwbar/control/v1/controlv1connect"
 	"throwbar.dev/throwbar/gen/go/throwbar/device/v1/devicev1connect"
+	"throwbar.dev/throwbar/server/approval"
 	"throwbar.dev/throwbar/server/auth"
 	"throwbar.dev/throwbar/server/browser"
 	"throwbar.dev/throwbar/server/device"
@@ -38,6 +39,7 @@ const (
 type Config struct {
 	Catalogue  *catalog.Catalogue
 	Dispatcher *dispatch.Dispatcher
+	Approvals  *approval.Desk
 	Hub        *link.Hub
 	Directory  *device.Directory
 	Enroller   *device.Enroller
@@ -88,6 +90,7 @@ func New(cfg Config) *Server {
 		controlv1connect.RegisterTokenServiceHandler(server, &tokenHandler{tokens: cfg.Tokens})
 		controlv1connect.RegisterWorkspaceServiceHandler(server, &workspaceHandler{workspaces: cfg.Workspaces})
 		controlv1connect.RegisterCommandServiceHandler(server, &commandHandler{cfg: cfg})
+		controlv1connect.RegisterApprovalServiceHandler(server, &approvalHandler{cfg: cfg})
 		controlv1connect.RegisterCatalogueServiceHandler(server, &catalogueHandler{cfg: cfg})
 		controlv1connect.RegisterPolicyServiceHandler(server, &policyHandler{book: cfg.Policy, resolver: cfg.Dispatcher})
 		controlv1connect.RegisterBrowserServiceHandler(server, &browserHandler{cfg: cfg})
