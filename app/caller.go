@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"throwbar.dev/throwbar/server/auth"
+	"throwbar.dev/throwbar/server/fault"
 )
 
 // stillValid is nil while the token is valid that the work of a context was begun with. A turn of the agent goes on when
@@ -13,5 +14,8 @@ func stillValid(ctx context.Context, tokens *auth.Tokens) error {
 	if err != nil {
 		return err
 	}
-	return tokens.Check(token)
+	if err := tokens.Check(token); err != nil {
+		return fault.Wrap(fault.Denied, err, "whoever asked for this may not any more: the token was revoked or has expired")
+	}
+	return nil
 }

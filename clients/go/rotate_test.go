@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,8 +122,8 @@ func TestATokenThatCannotBeKeptIsNotUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		v := &vault{fail: errors.New("the disk is full")}
-		gave := 0
-		r := rotating(t, v, func() (string, error) { gave++; return "second", nil })
+		var gave atomic.Int32
+		r := rotating(t, v, func() (string, error) { gave.Add(1); return "second", nil })
 		l := r.welcomed()
 		l.rotate()
 		for range 4 { // heartbeats, for the link to stand
@@ -130,8 +131,8 @@ func TestATokenThatCannotBeKeptIsNotUsed(t *testing.T) {
 			l.heartbeat(1)
 			synctest.Wait()
 		}
-		if token := r.device.keeper.token(); token != "secret" || gave < 2 || len(r.server.links) != 0 {
-			t.Errorf("token %q after %d tries, %d links more", token, gave, len(r.server.links))
+		if token := r.device.keeper.token(); token != "secret" || gave.Load() < 2 || len(r.server.links) != 0 {
+			t.Errorf("token %q after %d tries, %d links more", token, gave.Load(), len(r.server.links))
 		}
 		v.mu.Lock()
 		v.fail = nil

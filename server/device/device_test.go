@@ -204,3 +204,18 @@ func TestADeviceIsAwayForAGrace(t *testing.T) {
 		})
 	}
 }
+
+func TestACodeWorksOnce(t *testing.T) {
+	t.Parallel()
+	p := device.NewPairing(rand.Reader, time.Now)
+	code, err := p.Make("w", "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Redeem(code.Code); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Redeem(code.Code); fault.CodeOf(err) != fault.Forbidden {
+		t.Errorf("the second time: %v", err)
+	}
+}

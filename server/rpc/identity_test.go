@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +16,8 @@ import (
 
 	"throwbar.dev/throwbar/app"
 	"throwbar.dev/throwbar/app/apptest"
+	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
+	"throwbar.dev/throwbar/gen/go/throwbar/agent/v1/agentv1connect"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	"throwbar.dev/throwbar/gen/go/throwbar/control/v1/controlv1connect"
 	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
@@ -298,7 +302,11 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 	}{"revoked": {0, true, "revoked"}, "expired": {1500 * time.Millisecond, false, "expired"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := apptest.Start(t, app.Config{})
+			asked := make(chan struct{})
+			silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-asked }))
+			t.Cleanup(silent.Close)
+			t.Cleanup(func() { close(asked) })
+			s := apptest.Start(t, app.Config{Model: app.ModelConfig{Name: "silent", BaseURL: silent.URL, Key: "x"}})
 			tokens := controlv1connect.NewTokenServiceClient(s.Client(t, s.Owner, nil))
 			req := &controlv1.CreateTokenRequest{Name: "p", Scope: optionv1.Scope_SCOPE_OPERATOR}
 			if end.ttl > 0 {
@@ -314,8 +322,13 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for range 2 {
-				e := <-ends
+			for range 3 {
+				var e streamEnd
+				select {
+				case e = <-ends:
+				case <-time.After(20 * time.Second):
+					t.Fatal("a stream goes on")
+				}
 				if connect.CodeOf(e.err) != connect.CodeUnauthenticated || !strings.Contains(e.err.Error(), end.want) {
 					t.Errorf("%s ended with %v", e.what, e.err)
 				}
@@ -332,7 +345,7 @@ type streamEnd struct {
 // holdOpen opens streams of a caller, and says how each ends.
 func holdOpen(t *testing.T, client *connect.Client) <-chan streamEnd {
 	t.Helper()
-	ends := make(chan streamEnd, 2)
+	ends := make(chan streamEnd, 3)
 	cursor := uint64(0)
 	commands := controlv1connect.NewCommandServiceClient(client)
 	watch, err := commands.WatchEvents(t.Context(), &controlv1.WatchEventsRequest{Cursor: &cursor})
@@ -349,6 +362,20 @@ func holdOpen(t *testing.T, client *connect.Client) <-chan streamEnd {
 	if _, err := send.Receive(); err != nil { // it stands
 		t.Fatal(err)
 	}
+	chat, err := agentv1connect.NewAgentServiceClient(client).Chat(t.Context(), &agentv1.ChatRequest{Message: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chat.Receive(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		var err error
+		for err == nil {
+			_, err = chat.Receive()
+		}
+		ends <- streamEnd{"Chat", err}
+	}()
 	go func() {
 		var err error
 		for err == nil {

@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 
 	"buf.build/go/protovalidate"
@@ -57,7 +56,7 @@ func (a *admission) intercept(next connect.ServerFunc) connect.ServerFunc {
 		})
 		defer stop() // before release, which is no reason to hurry
 		err = next(bound, spec, stream)
-		if err != nil && bound.Err() != nil && ctx.Err() == nil && errors.Is(err, context.Canceled) {
+		if err != nil && bound.Err() != nil && ctx.Err() == nil {
 			return context.Cause(bound) // the handler was ended from here: this says why
 		}
 		return err
