@@ -75,6 +75,7 @@ type Parts struct {
 	Links     func(dispatch.Links) dispatch.Links
 	Directory func(link.Directory) link.Directory
 	Events    func(event.Journal) event.Journal
+	Approvals func(dispatch.Approvals) dispatch.Approvals
 	// Unaudited leaves the audit record out, to measure what it costs.
 	Unaudited bool
 }
@@ -183,7 +184,7 @@ func (s *Server) compose(ctx context.Context) error {
 		Catalogue: s.catalogue, Ledger: between[dispatch.Ledger](s.storage, s.cfg.Parts.Ledger), Reader: s.storage,
 		Devices: s.directory, Links: between[dispatch.Links](s.hub, s.cfg.Parts.Links), Browser: s.state,
 		NewID: s.newID, Now: s.cfg.Now, Log: s.cfg.Log, Meter: s.metrics,
-		Approvals: s.storage, Policy: s.book, Reachable: s.reachable,
+		Approvals: between[dispatch.Approvals](s.storage, s.cfg.Parts.Approvals), Policy: s.book, Reachable: s.reachable,
 	})
 	s.composeApprovals()
 	s.metrics.Watch(s.hub.Load, s.store.Waiting)
