@@ -11,6 +11,7 @@ FUZZTIME ?= 5s
 SEEDS ?= 5000
 FIRST ?= 1
 RACE ?=
+ONLY ?=
 
 BUF := node_modules/.bin/buf
 BIOME := node_modules/.bin/biome
@@ -102,6 +103,10 @@ test-browser: $(NPM_STAMP)
 .PHONY: fuzz-smoke
 fuzz-smoke: prereq ## run each fuzz target for FUZZTIME
 	scripts/fuzz-smoke.sh "$(TAGS)" "$(FUZZTIME)"
+
+.PHONY: defences
+defences: prereq ## take out one defence after the other and see its test fail; ONLY=regexp for some
+	$(GO) -C tools run ./cmd/defences -tags "$(TAGS)" -only "$(ONLY)"
 
 .PHONY: bench
 bench: prereq ## run the benchmarks, each beside its floor or peer, and print a table

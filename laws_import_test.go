@@ -34,6 +34,11 @@ var directions = []direction{
 		why:    "both sides of the wire read the catalogue and the ids; they bring nothing with them",
 	},
 	{
+		from: []string{"auditlog/..."}, except: []string{"gen/...", "auditlog/..."},
+		mayNot: []string{"...", "net/http", "database/sql", "connectrpc.com/...", "gen/go/...connect"},
+		why:    "a record is checked without the server that wrote it, by whoever has a copy",
+	},
+	{
 		from:   cores,
 		mayNot: []string{"server/rpc/...", "store/...", "database/sql", "net/http", "connectrpc.com/...", "gen/go/...connect"},
 		why:    "a core is pure: transport and storage reach it through its own small interfaces",

@@ -18,8 +18,8 @@ import (
 func (s *Server) composeAgent() error {
 	cfg := agent.Config{
 		Catalogue: s.catalogue, ModelName: s.cfg.Model.Name, Hint: s.cfg.Model.Hint,
-		Commander: commander{s.dispatcher, s.approvals, s.storage.Feed(), s.cfg.Log},
-		Querier:   querier{s.edge, s.catalogue, s.book, s.cfg.Log},
+		Commander: commander{s.dispatcher, s.approvals, s.storage.Feed(), s.tokens, s.cfg.Log},
+		Querier:   querier{s.edge, s.catalogue, s.book, s.tokens, s.cfg.Log},
 		Store:     agentstorage.New(s.store), Workspace: workspaceOf,
 		Random: s.cfg.Random, Now: s.cfg.Now, Log: s.cfg.Log,
 	}

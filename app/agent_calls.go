@@ -26,11 +26,15 @@ type commander struct {
 	dispatcher *dispatch.Dispatcher
 	approvals  *approval.Desk
 	feed       *event.Feed
+	tokens     *auth.Tokens
 	log        *slog.Logger
 }
 
 // Command runs a command and waits for its end on every device.
 func (c commander) Command(ctx context.Context, call turn.Call) (*controlv1.DispatchResponse, error) {
+	if err := stillValid(ctx, c.tokens); err != nil {
+		return nil, refusal(ctx, c.log, err)
+	}
 	asked := &asked{commander: c, call: call}
 	watchCtx, stop := context.WithCancel(ctx)
 	res, err := c.dispatcher.Dispatch(ctx, dispatch.Request{
@@ -109,11 +113,15 @@ type querier struct {
 	edge      *rpc.Server
 	catalogue *catalog.Catalogue
 	policy    dispatch.Policy
+	tokens    *auth.Tokens
 	log       *slog.Logger
 }
 
 // Query calls a method that has no effect.
 func (q querier) Query(ctx context.Context, query turn.Query) (proto.Message, error) {
+	if err := stillValid(ctx, q.tokens); err != nil {
+		return nil, refusal(ctx, q.log, err)
+	}
 	if err := q.allowed(query); err != nil {
 		return nil, refusal(ctx, q.log, err)
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -45,7 +47,7 @@ func doctorCommand(env func(string) string, stdout io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say which hop of the way to your devices fails",
-		Long: "Walks the way from this program to your devices hop by hop (database, token file, connection, server, token, " +
+		Long: "Walks the way from this program to your devices hop by hop (database, token file, connection, TLS, server, token, " +
 			"devices, model) and says of each whether it works and, if not, what to do.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -53,7 +55,11 @@ func doctorCommand(env func(string) string, stdout io.Writer) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			d := &doctor{server: cmd.Flag("server").Value.String(), tokenFile: cmd.Flag("token-file").Value.String(), database: config}
+			d := &doctor{
+				server: cmd.Flag("server").Value.String(), tokenFile: cmd.Flag("token-file").Value.String(), database: config,
+				ownToken:  filepath.Join(cli.DataDir(env), ownerFile),
+				serverKey: cmd.Flag("server-key").Value.String(), plaintext: cmd.Flag("plaintext").Value.String() == "true",
+			}
 			hops := d.run(cmd.Context())
 			if err := printHops(stdout, hops, cmd.Flag("output").Value.String() == "json"); err != nil {
 				return err
@@ -71,9 +77,12 @@ func doctorCommand(env func(string) string, stdout io.Writer) *cobra.Command {
 }
 
 type doctor struct {
-	server, tokenFile, token string
-	database                 store.Config
-	client                   *throwbar.Client
+	server, serverKey string
+	plaintext         bool
+	tokenFile, token  string
+	ownToken          string // file of the token that a server on this machine makes
+	database          store.Config
+	client            *throwbar.Client
 }
 
 // run takes the hops in order. What lies behind a hop that failed is skipped.
@@ -85,6 +94,7 @@ func (d *doctor) run(ctx context.Context) []hop {
 		{"database", d.lookDatabase},
 		{"token file", d.lookTokenFile},
 		{"connection", d.lookConnection},
+		{"tls", d.lookTLS},
 		{"server", d.lookServer},
 		{"devices", d.lookDevices},
 		{"model", d.lookModel},
@@ -126,6 +136,9 @@ func (d *doctor) lookDatabase(ctx context.Context) (string, string) {
 }
 
 func (d *doctor) lookTokenFile(context.Context) (string, string) {
+	if u, err := url.Parse(d.server); err == nil && !isLoopback(u.Hostname()) && d.tokenFile == d.ownToken {
+		return hopFailed, "the token of this machine's server is not for " + d.server + ": name a token file with --token-file"
+	}
 	raw, err := os.ReadFile(d.tokenFile)
 	if err != nil {
 		return hopFailed, fmt.Sprintf("cannot read %s: `throwbar serve` makes it on its first start, or name another with --token-file", d.tokenFile)
@@ -145,10 +158,7 @@ func (d *doctor) lookConnection(ctx context.Context) (string, string) {
 	if err != nil || u.Host == "" {
 		return hopFailed, d.server + " is no address of a server"
 	}
-	address := u.Host
-	if u.Port() == "" {
-		address = net.JoinHostPort(u.Hostname(), u.Scheme) // the scheme is the name of its port too
-	}
+	address := hostAndPort(u)
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return hopFailed, fmt.Sprintf("nothing answers at %s: start a server with `throwbar serve`", address)
@@ -157,9 +167,70 @@ func (d *doctor) lookConnection(ctx context.Context) (string, string) {
 	return hopOK, address
 }
 
+func hostAndPort(u *url.URL) string {
+	if u.Port() == "" {
+		return net.JoinHostPort(u.Hostname(), u.Scheme) // the scheme is the name of its port too
+	}
+	return u.Host
+}
+
+// lookTLS shakes hands, and sends nothing.
+func (d *doctor) lookTLS(ctx context.Context) (string, string) {
+	u, err := url.Parse(d.server)
+	switch {
+	case err != nil || u.Scheme != "https" && d.serverKey != "":
+		return hopFailed, d.server + " is not an https address: only there has a server a key to check"
+	case u.Scheme != "https" && !isLoopback(u.Hostname()):
+		return hopWarning, "none: everybody on the way to " + u.Host + " can read the token"
+	case u.Scheme != "https":
+		return hopSkipped, "the server is on this machine"
+	}
+	config := &tls.Config{}
+	if d.serverKey != "" {
+		if config, err = throwbar.ServerKeyTLS(d.serverKey); err != nil {
+			return hopFailed, err.Error()
+		}
+	}
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", hostAndPort(u))
+	if err != nil {
+		return hopFailed, explainTLS(err)
+	}
+	defer func() { _ = conn.Close() }() // it was opened to see that it can be
+	secure, ok := conn.(*tls.Conn)
+	if !ok || len(secure.ConnectionState().PeerCertificates) == 0 {
+		return hopFailed, "the server showed no certificate"
+	}
+	leaf := secure.ConnectionState().PeerCertificates[0]
+	by := "its certificate is trusted by this system"
+	if d.serverKey != "" {
+		by = "its key is the one expected"
+	}
+	return hopOK, fmt.Sprintf("%s: %s, until %s", by, throwbar.KeyFingerprint(leaf), leaf.NotAfter.Local().Format(time.DateOnly))
+}
+
+// explainTLS says what to do about a handshake that failed.
+func explainTLS(err error) string {
+	var stranger *throwbar.ServerKeyError
+	var unknown *tls.CertificateVerificationError
+	var plain tls.RecordHeaderError
+	switch {
+	case errors.As(err, &stranger):
+		return stranger.Error()
+	case errors.As(err, &plain):
+		return "the server does not speak TLS at this address: use http:// if it is on this machine"
+	case errors.As(err, &unknown) && len(unknown.UnverifiedCertificates) > 0:
+		return fmt.Sprintf("this system does not trust the certificate (%v). Its key is %s: if `throwbar serve` printed the same, give it "+
+			"with --server-key", unknown.Err, throwbar.KeyFingerprint(unknown.UnverifiedCertificates[0]))
+	default:
+		return err.Error()
+	}
+}
+
 func (d *doctor) lookServer(ctx context.Context) (string, string) {
 	var err error
-	if d.client, err = throwbar.New(throwbar.Config{Server: d.server, Token: d.token}); err != nil {
+	if d.client, err = throwbar.New(throwbar.Config{
+		Server: d.server, Token: d.token, ServerKey: d.serverKey, Plaintext: d.plaintext,
+	}); err != nil {
 		return hopFailed, err.Error()
 	}
 	start := time.Now()

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"throwbar.dev/throwbar/clients/cli"
-	"throwbar.dev/throwbar/server/rpc"
 	"throwbar.dev/throwbar/store"
 )
 
@@ -27,9 +26,10 @@ const (
 
 // serveFlags are the flags of the verb serve.
 type serveFlags struct {
-	listen, logLevel string
-	database         databaseFlags
-	hosts, origins   []string
+	logLevel  string
+	listen    listenFlags
+	database  databaseFlags
+	auditSync string
 }
 
 // serveCommand is the verb serve.
@@ -45,11 +45,11 @@ func serveCommand(env func(string) string, stdout, stderr io.Writer) *cobra.Comm
 			return serve(cmd.Context(), flags, env, stdout, stderr)
 		},
 	}
-	cmd.Flags().StringVar(&flags.listen, "listen", defaultListen, "`address` to listen on; only loopback addresses are allowed yet")
+	flags.listen.bind(cmd)
 	flags.database.bind(cmd, env)
 	cmd.Flags().StringVar(&flags.logLevel, "log-level", "info", "debug, info, warn or error")
-	cmd.Flags().StringSliceVar(&flags.hosts, "allow-host", nil, "further `host:port` that clients may call the server by")
-	cmd.Flags().StringSliceVar(&flags.origins, "allow-origin", nil, "`origin` of pages that may call the server")
+	cmd.Flags().StringVar(&flags.auditSync, "audit-sync", "effects", "which commands are on disk before they are acknowledged: effects (those "+
+		"that can destroy something) or all")
 	return cmd
 }
 
@@ -58,10 +58,10 @@ func serve(ctx context.Context, flags serveFlags, env func(string) string, stdou
 	if err := level.UnmarshalText([]byte(flags.logLevel)); err != nil {
 		return cli.Errorf(cli.Invalid, "--log-level %q: use debug, info, warn or error", flags.logLevel)
 	}
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
-	if err := loopbackOnly(flags.listen); err != nil {
-		return err
+	if flags.auditSync != "effects" && flags.auditSync != "all" {
+		return cli.Errorf(cli.Invalid, "--audit-sync %q: use effects or all", flags.auditSync)
 	}
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
 	database, err := flags.database.config(env)
 	if err != nil {
 		return err
@@ -70,18 +70,21 @@ func serve(ctx context.Context, flags serveFlags, env func(string) string, stdou
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", flags.listen)
+	plan, err := flags.listen.plan(database.Dir, time.Now, log)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", flags.listen.address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return cli.Errorf(cli.Failed, "%s is in use, perhaps by another throwbar server: stop it or use --listen", flags.listen)
+		return cli.Errorf(cli.Failed, "%s is in use, perhaps by another throwbar server: stop it or use --listen", flags.listen.address)
 	}
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	defer func() { _ = listener.Close() }() // the HTTP server has closed it, unless it never came to that
-	address := listener.Addr().String()
 	server, err := NewServer(ctx, Config{
-		DataDir: database.Dir, Store: database, Model: model, Log: log,
-		Listener: rpc.Listener{Hosts: append(rpc.LoopbackHosts(address), flags.hosts...), Origins: flags.origins},
+		DataDir: database.Dir, Store: database, Model: model, Log: log, AuditSyncAll: flags.auditSync == "all",
+		Listener: plan.rules(listener.Addr()), TLS: plan.config(),
 	})
 	if errors.Is(err, store.ErrLocked) {
 		return cli.Errorf(cli.Failed, "%v", err)
@@ -90,33 +93,22 @@ func serve(ctx context.Context, flags serveFlags, env func(string) string, stdou
 		return err
 	}
 	return server.Serve(ctx, listener, func() {
-		_, _ = fmt.Fprintf(stdout, "throwbar %s listens on http://%s\n  data   %s\n  token  %s/%s\n",
-			Version(), address, place(database), database.Dir, ownerFile)
+		_, _ = fmt.Fprintf(stdout, "throwbar %s listens on %s\n  data   %s\n  token  %s/%s\n",
+			Version(), plan.url(listener.Addr()), place(database), database.Dir, ownerFile)
+		if plan.id != nil {
+			_, _ = fmt.Fprintf(stdout, "  key    %s\n", plan.id.fingerprint())
+		}
 		if model.Hint != "" {
 			_, _ = fmt.Fprintf(stdout, "  model  none: %s\n", model.Hint)
 		}
 	})
 }
 
-// loopbackOnly refuses an address that other machines can reach: that needs TLS, which this release does not have.
-func loopbackOnly(address string) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return cli.Errorf(cli.Invalid, "--listen %q: give a host and a port, for example %s", address, defaultListen)
-	}
-	if isLoopback(host) {
-		return nil
-	}
-	return cli.Errorf(cli.Invalid, "--listen %s can be reached from other machines, which needs TLS: this release listens on loopback only", address)
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || (ip != nil && ip.IsLoopback())
-}
-
 // Serve runs the server on a listener until the context ends. It tells connected devices that it goes before it does.
 func (s *Server) Serve(ctx context.Context, listener net.Listener, ready func()) error {
+	if err := s.private(listener.Addr()); err != nil {
+		return err
+	}
 	streams, endStreams := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer endStreams(nil)
 	web := httpServer(s.Handler(), streams, s.cfg.Log)
@@ -128,7 +120,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, ready func())
 	ended := make(chan error, 1)
 	go func() {
 		ended <- s.Run(runCtx, func() error {
-			go func() { served <- web.Serve(listener) }()
+			go func() { served <- s.accept(web, listener) }()
 			ready()
 			return nil
 		})
@@ -148,6 +140,25 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, ready func())
 	err = errors.Join(err, ignoreTimeout(web.Shutdown(shutCtx)), web.Close())
 	stop(errStopped)
 	return errors.Join(err, <-ended)
+}
+
+// private refuses an address that other machines can reach where there is no TLS, whatever the flags said: a name may
+// stand for another address than it seems to.
+func (s *Server) private(address net.Addr) error {
+	tcp, ok := address.(*net.TCPAddr)
+	if !ok || s.cfg.TLS != nil || tcp.IP.IsLoopback() {
+		return nil
+	}
+	return cli.Errorf(cli.Invalid, "%s can be reached from other machines, which needs TLS", address)
+}
+
+// accept serves connections, with TLS if there is any.
+func (s *Server) accept(web *http.Server, listener net.Listener) error {
+	if s.cfg.TLS == nil {
+		return web.Serve(listener)
+	}
+	web.TLSConfig = s.cfg.TLS.Clone()
+	return web.ServeTLS(listener, "", "")
 }
 
 func (s *Server) countConnections(_ net.Conn, state http.ConnState) {
@@ -173,13 +184,14 @@ func ignoreTimeout(err error) error {
 func httpServer(handler http.Handler, streams context.Context, log *slog.Logger) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true) // where there is TLS
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
 		Handler:           handler,
 		Protocols:         &protocols,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       5 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
+		MaxHeaderBytes:    32 << 10,
 		BaseContext:       func(net.Listener) context.Context { return streams },
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{

@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -47,6 +48,8 @@ type Config struct {
 	// has made of each catalogue's descriptors as long as the process lives.
 	Catalogue *catalog.Catalogue
 	Listener  rpc.Listener // rules of the address it listens on
+	Limits    rpc.Limits   // of callers; the edge's own where zero
+	TLS       *tls.Config  // none if nil, and then the address has to be a loopback one
 	Model     ModelConfig
 	Heartbeat time.Duration // of links; the package's own if zero
 	Lease     time.Duration
@@ -58,8 +61,11 @@ type Config struct {
 	PingAfter, PingTimeout time.Duration
 	Random                 io.Reader        // randomness; the system's if nil
 	Now                    func() time.Time // wall clock; the system's if nil
-	Log                    *slog.Logger     // discards if nil
-	Parts                  Parts            // for tests
+	// Log is told what happens, without secrets: what looks like one is taken out of it. It discards if nil.
+	Log *slog.Logger
+	// AuditSyncAll puts every command on disk before it is acknowledged, and not only those that can destroy something.
+	AuditSyncAll bool
+	Parts        Parts // for tests
 }
 
 // Parts puts something between the parts that a server is composed of, for tests that watch them or break one: each
@@ -69,6 +75,9 @@ type Parts struct {
 	Links     func(dispatch.Links) dispatch.Links
 	Directory func(link.Directory) link.Directory
 	Events    func(event.Journal) event.Journal
+	Approvals func(dispatch.Approvals) dispatch.Approvals
+	// Unaudited leaves the audit record out, to measure what it costs.
+	Unaudited bool
 }
 
 // between is the part that takes another's place.
@@ -98,6 +107,7 @@ func (c Config) withDefaults() Config {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	c.Log = slog.New(discreet{c.Log.Handler()})
 	return c
 }
 
@@ -149,6 +159,7 @@ func (s *Server) compose(ctx context.Context) error {
 	s.metrics = metrics.New()
 	s.storage = storage.New(s.store, s.cfg.Log)
 	s.storage.Measure(s.metrics)
+	s.storage.Audit(storage.Auditing{Catalogue: s.catalogue, SyncAll: s.cfg.AuditSyncAll, Off: s.cfg.Parts.Unaudited})
 	if s.cfg.Parts.Events != nil {
 		s.storage.Between(s.cfg.Parts.Events)
 	}
@@ -173,20 +184,22 @@ func (s *Server) compose(ctx context.Context) error {
 		Catalogue: s.catalogue, Ledger: between[dispatch.Ledger](s.storage, s.cfg.Parts.Ledger), Reader: s.storage,
 		Devices: s.directory, Links: between[dispatch.Links](s.hub, s.cfg.Parts.Links), Browser: s.state,
 		NewID: s.newID, Now: s.cfg.Now, Log: s.cfg.Log, Meter: s.metrics,
-		Approvals: s.storage, Policy: s.book, Reachable: s.reachable,
+		Approvals: between[dispatch.Approvals](s.storage, s.cfg.Parts.Approvals), Policy: s.book, Reachable: s.reachable,
 	})
 	s.composeApprovals()
 	s.metrics.Watch(s.hub.Load, s.store.Waiting)
 	s.hub.Bind(s.dispatcher)
 	pairing := device.NewPairing(s.cfg.Random, s.cfg.Now)
 	s.edge = rpc.New(rpc.Config{
-		Catalogue: s.catalogue, Dispatcher: s.dispatcher, Approvals: s.approvals, Hub: s.hub, Directory: s.directory, Pairing: pairing,
+		Catalogue: s.catalogue, Dispatcher: s.dispatcher, Approvals: s.approvals, Hub: s.hub, Directory: s.directory,
 		Enroller: &device.Enroller{
 			Pairing: pairing, Directory: s.directory, Tokens: s.tokens, Store: s.storage, NewID: s.newID,
-			Random: s.cfg.Random, Now: s.cfg.Now,
+			Random: s.cfg.Random, Now: s.cfg.Now, Meter: s.metrics, Log: s.cfg.Log,
 		},
-		Tokens: s.tokens, Browser: s.state, Policy: s.book, Saved: s.storage, Events: s.storage.Feed(), Version: Version(),
+		Tokens: s.tokens, Workspaces: s.workspaces(), Browser: s.state, Saved: s.storage, Events: s.storage.Feed(), Audit: s.storage,
+		Policy: s.book, Version: Version(),
 		Listener: s.cfg.Listener, Log: s.cfg.Log, Metrics: s.metrics, Meter: s.metrics, SendWithin: s.cfg.SendWithin,
+		Limits: s.cfg.Limits, Now: s.cfg.Now,
 	})
 	return s.composeAgent()
 }
@@ -229,6 +242,9 @@ func (s *Server) runParts(ctx context.Context, ready func() error) error {
 	if err := s.dispatcher.Recover(ctx); err != nil {
 		return err
 	}
+	if err := s.workspaces().Begin(ctx); err != nil {
+		return err
+	}
 	if err := s.owner(ctx); err != nil {
 		return err
 	}
@@ -257,6 +273,10 @@ func (s *Server) stop(parts *errgroup.Group) error {
 
 var errStopped = errors.New("stopped")
 
+func (s *Server) workspaces() auth.Workspaces {
+	return auth.Workspaces{Store: s.storage, Tokens: s.tokens}
+}
+
 // owner makes sure that the owner's token file is there and valid.
 func (s *Server) owner(ctx context.Context) error {
 	path := filepath.Join(s.cfg.DataDir, ownerFile)
@@ -274,7 +294,7 @@ func (s *Server) owner(ctx context.Context) error {
 	if !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("read owner token: %w", err)
 	}
-	_, secret, err := s.tokens.Issue(ctx, auth.DefaultWorkspace, "owner", optionv1.Scope_SCOPE_OWNER)
+	_, secret, err := s.tokens.Issue(ctx, auth.DefaultWorkspace, "owner", optionv1.Scope_SCOPE_OWNER, 0)
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,8 @@ func (d *device) live() {
 			}
 		case err := <-ended:
 			ended <- err
-			stopped = !d.replaced(p, err)
+			stopped = true
+			d.sim.world.breakf("device%d.%d ended by itself: %v", d.n, p.n, err)
 		case <-d.halt:
 			stopped = true
 		}
@@ -115,22 +116,6 @@ func (d *device) live() {
 		pause(down)
 		_ = p.file.Close()
 	}
-}
-
-// replaced takes in that the program ended by itself, and says whether it is started again. That a Hello of its last
-// start, which was killed, comes after its own is a known weakness (TestAStaleHelloDoesNotSendTheDeviceAway): somebody
-// has to start the program again.
-func (d *device) replaced(p *process, err error) bool {
-	w := d.sim.world
-	if !errors.Is(err, throwbar.ErrReplaced) || p.n == 0 || d.sim.strict {
-		w.breakf("device%d.%d ended by itself: %v", d.n, p.n, err)
-		return false
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	d.downs = append(d.downs, span{time.Now(), time.Now()})
-	w.noteLocked("KNOWN WEAKNESS device%d.%d was replaced by a Hello of a killed program", d.n, p.n)
-	return true
 }
 
 func (d *device) config(p *process) throwbar.DeviceConfig {
@@ -356,6 +341,16 @@ func (j *journal) Receipt(ids []string) error {
 	j.process.writing.Unlock()
 	j.process.pass(afterReceipt)
 	return err
+}
+
+// Dial numbers a dial.
+func (j *journal) Dial() (uint64, error) {
+	j.process.writing.Lock()
+	defer j.process.writing.Unlock()
+	if !j.process.alive() {
+		return 0, errDead
+	}
+	return j.inner.Dial()
 }
 
 func (d *device) String() string { return fmt.Sprint("device", d.n) }

@@ -26,7 +26,6 @@ const (
 // fix is which of several goroutines runs first where virtual time leaves that open.
 type plan struct {
 	seed        uint64
-	strict      bool                     // see sim
 	hosts       map[string]time.Duration // latency of each
 	transports  [devices]throwbar.Transport
 	reconciling [devices]bool

@@ -22,7 +22,6 @@ type sim struct {
 	bug     *bug
 	fixture *fixture
 	folders string
-	strict  bool // a device that is replaced by its own past is not started again
 	world   *world
 	net     *network
 	random  *randomness
@@ -93,7 +92,7 @@ func (s *sim) log(who string, n int, level slog.Level) *slog.Logger {
 // simulate runs a seed and returns what it broke, and its trace.
 func simulate(t *testing.T, f *fixture, folders string, p *plan, b *bug) (broken, trace []string) {
 	t.Helper()
-	s := &sim{strict: p.strict, plan: p, bug: b, fixture: f, folders: folders, random: newRandomness(p.seed)}
+	s := &sim{plan: p, bug: b, fixture: f, folders: folders, random: newRandomness(p.seed)}
 	defer func() { // a goroutine that never ends, or one that waits for ever
 		if cause := recover(); cause != nil {
 			s.world.breakf("%v", cause)

@@ -1,12 +1,9 @@
 package simulation
 
 import (
-	"flag"
 	"testing"
 	"time"
 )
-
-var known = flag.Bool("known", false, "run the scenarios of known weaknesses too")
 
 // What a killed program has written may still bring its Hello to the server, later than that of the program's next
 // start. The device has to be there afterwards.
@@ -15,12 +12,9 @@ func TestAStaleHelloDoesNotSendTheDeviceAway(t *testing.T) {
 	if *oneSeed >= 0 {
 		t.Skip("one seed was asked for")
 	}
-	if !*known {
-		t.Skip("known weakness: a link cannot tell an older Hello from a newer one; -known runs it")
-	}
 	for seed := range uint64(20) {
 		p := newPlan(seed)
-		p.strict, p.points = true, [devices][]point{}
+		p.points = [devices][]point{}
 		p.faults = []fault{
 			{at: 4 * time.Second, kind: late, host: deviceHost(0), long: 30 * time.Second},
 			{at: 5 * time.Second, kind: cutBoth, host: deviceHost(0)},

@@ -19,7 +19,7 @@ func merged(all ...map[string]lister) map[string]lister {
 // listers has a lister for each query with pages; a name with a slash is a query with a filter.
 func listers(r rows) map[string]lister {
 	return merged(commandListers(r), deviceListers(r), eventListers(r), savedListers(r), conversationListers(r),
-		policyListers(r))
+		policyListers(r), auditListers(r), approvalListers(r))
 }
 
 func commandListers(r rows) map[string]lister {
@@ -77,6 +77,35 @@ func commandListers(r rows) map[string]lister {
 	}
 }
 
+func approvalListers(r rows) map[string]lister {
+	to := func(a db.Approval) item { return item{id: a.ID, time: a.CreatedAt} }
+	want := func(keep func(db.InsertApprovalParams) bool) []item {
+		return pick(r.approvals, newestFirst, func(a db.InsertApprovalParams) (item, bool) {
+			return item{id: a.ID, time: a.CreatedAt}, a.Workspace == "default" && keep(a)
+		})
+	}
+	return map[string]lister{
+		"ListApprovals": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListApprovals(ctx, db.ListApprovalsParams{
+					Workspace: "default", BeforeTime: last.time, BeforeID: last.id, PageSize: size,
+				})
+				return items(rows, err, to)
+			},
+			want: want(func(db.InsertApprovalParams) bool { return true }),
+		},
+		"ListPendingApprovals": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListPendingApprovals(ctx, db.ListPendingApprovalsParams{
+					Workspace: "default", BeforeTime: last.time, BeforeID: last.id, PageSize: size,
+				})
+				return items(rows, err, to)
+			},
+			want: want(func(a db.InsertApprovalParams) bool { return !r.ended[a.ID] }),
+		},
+	}
+}
+
 func oldestFirst(a, b item) int { return -newestFirst(a, b) }
 
 // fromStart is the time or number before the first page of a list that goes upwards.
@@ -113,6 +142,13 @@ func deviceListers(r rows) map[string]lister {
 				return items(rows, err, func(b db.Browser) item { return item{id: b.DeviceID} })
 			},
 			want: pick(r.browsers, byName, func(id string) (item, bool) { return item{id: id}, true }),
+		},
+		"ListWorkspaces": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListWorkspaces(ctx, db.ListWorkspacesParams{AfterName: last.id, PageSize: size})
+				return items(rows, err, func(w db.Workspace) item { return item{id: w.Name} })
+			},
+			want: pick(r.browsers, byName, func(name string) (item, bool) { return item{id: name}, true }),
 		},
 		"ListTokens": {
 			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
@@ -158,6 +194,20 @@ func eventListers(r rows) map[string]lister {
 				return items(rows, err, to)
 			},
 			want: want(func(e db.Event) bool { return e.Workspace == "default" && e.DeviceID == "device0" }),
+		},
+	}
+}
+
+func auditListers(r rows) map[string]lister {
+	return map[string]lister{
+		"ListAudit": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListAudit(ctx, db.ListAuditParams{Workspace: "default", After: fromStart(last.time), PageSize: size})
+				return items(rows, err, func(a db.Audit) item { return item{time: a.Sequence} })
+			},
+			want: pick(r.audit, oldestFirst, func(a db.InsertAuditParams) (item, bool) {
+				return item{time: a.Sequence}, a.Workspace == "default"
+			}),
 		},
 	}
 }

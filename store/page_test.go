@@ -101,7 +101,9 @@ type rows struct {
 	ended         map[string]bool
 	events        []db.Event
 	saved         []db.InsertSavedParams
-	browsers      []string
+	approvals     []db.InsertApprovalParams
+	browsers      []string // ids, which are names of workspaces too
+	audit         []db.InsertAuditParams
 	conversations []db.InsertConversationParams
 	numbers       []int64 // of events and messages in a conversation
 }
@@ -132,6 +134,12 @@ func seed(t *testing.T, s *Store) rows {
 			State: []string{"kept", "kept", "pending"}[random.IntN(3)], SavedAt: when, Body: []byte{},
 		})
 		r.browsers = append(r.browsers, id)
+		r.approvals = append(r.approvals, db.InsertApprovalParams{
+			ID: id, Workspace: place, Principal: "t", Origin: 1, GroupID: "g", Hash: "h", CreatedAt: when, ExpiresAt: when + 10,
+		})
+		r.audit = append(r.audit, db.InsertAuditParams{
+			Workspace: place, Sequence: int64(n + 1), Time: when, Record: []byte(id), Previous: make([]byte, 32), Hash: make([]byte, 32),
+		})
 		r.conversations = append(r.conversations, db.InsertConversationParams{
 			ID: id, Workspace: place, Open: random.IntN(2) == 0, CreatedAt: at, UpdatedAt: when,
 		})
@@ -139,6 +147,21 @@ func seed(t *testing.T, s *Store) rows {
 	}
 	do(t, s, func(ctx context.Context, q *db.Queries) error { return r.insert(ctx, q) })
 	return r
+}
+
+// insertApproval writes an approval of one call; it is resolved where its command has ended.
+func (r rows) insertApproval(ctx context.Context, q *db.Queries, n int) error {
+	a := r.approvals[n]
+	if err := q.InsertApproval(ctx, a); err != nil {
+		return err
+	}
+	if err := q.InsertApprovalCall(ctx, db.InsertApprovalCallParams{
+		ApprovalID: a.ID, CommandID: a.ID, Proposed: []byte("action"), Targets: []byte{},
+	}); err != nil || !r.ended[a.ID] {
+		return err
+	}
+	_, err := q.ResolveApproval(ctx, db.ResolveApprovalParams{ToState: "expired", DecidedAt: at, ID: a.ID, FromState: "pending"})
+	return err
 }
 
 func (r rows) insert(ctx context.Context, q *db.Queries) error {
@@ -170,6 +193,16 @@ func (r rows) insert(ctx context.Context, q *db.Queries) error {
 		},
 		func(n int) error {
 			return q.InsertRule(ctx, db.InsertRuleParams{ID: r.browsers[n], Workspace: "default", Version: r.numbers[n], Body: []byte("rule")})
+		},
+		func(n int) error {
+			return q.InsertWorkspace(ctx, db.InsertWorkspaceParams{Name: r.browsers[n], CreatedAt: at})
+		},
+		func(n int) error { return q.InsertAudit(ctx, r.audit[n]) },
+		func(n int) error { return r.insertApproval(ctx, q, n) },
+		func(n int) error {
+			return q.SetAuditHead(ctx, db.SetAuditHeadParams{
+				Workspace: r.audit[n].Workspace, Sequence: r.audit[n].Sequence, Hash: r.audit[n].Hash,
+			})
 		},
 		func(n int) error { return q.InsertConversation(ctx, r.conversations[n]) },
 		func(n int) error {

@@ -29,12 +29,24 @@ func sound() map[string]row {
 		},
 		"srv_token": {
 			"id": "t", "workspace": "default", "name": "cli", "scope": 4, "device_id": "", "hash": make([]byte, 32),
-			"created_at": at, "revoked_at": 0,
+			"created_at": at, "revoked_at": 0, "expires_at": 0, "replaces": "", "rotate_by": "",
 		},
+		"srv_workspace": {"name": "default", "created_at": at},
 		"srv_command": {
 			"id": "c", "group_id": "g", "workspace": "default", "device_id": "k3v9x2mqta", "name": "closeTabs", "principal": "t",
 			"action": []byte("action"), "state": "accepted", "created_at": at, "deadline": at, "ended_at": 0, "result": nil,
-			"error": nil, "summary": "",
+			"error": nil, "summary": "", "attached": false, "ttl": 0, "approval_id": "", "origin": 0, "conversation_id": "",
+			"request_id": "",
+		},
+		"srv_approval": {
+			"id": "a", "workspace": "default", "state": "pending", "principal": "t", "origin": 1, "conversation_id": "",
+			"group_id": "g", "request_id": "", "reason": "", "rule_id": "", "policy_version": 0, "hash": "h", "bound": "",
+			"created_at": at, "expires_at": at + 1, "warned_at": 0, "decided_at": 0, "decided_by": "", "decision_reason": "",
+			"remembered_rule_id": "",
+		},
+		"srv_approval_call": {
+			"approval_id": "a", "n": 0, "command_id": "c", "proposed": []byte("action"), "edited": nil, "effective": nil,
+			"targets": []byte{}, "used_at": 0,
 		},
 		"srv_event": {"seq": 1, "workspace": "default", "time": at, "device_id": "", "body": []byte{}},
 		"srv_saved": {
@@ -44,6 +56,11 @@ func sound() map[string]row {
 		"srv_browser": {"device_id": "k3v9x2mqta", "as_of": at, "body": []byte{}},
 		"srv_policy":  {"workspace": "default", "version": 1, "settings": []byte{}},
 		"srv_rule":    {"id": "r", "workspace": "default", "version": 1, "body": []byte("rule")},
+		"srv_audit": {
+			"workspace": "default", "sequence": 1, "time": at, "record": []byte("record"), "previous": make([]byte, 32),
+			"hash": make([]byte, 32),
+		},
+		"srv_audit_head": {"workspace": "default", "sequence": 1, "hash": make([]byte, 32)},
 		"agt_conversation": {
 			"id": "v", "workspace": "default", "title": "", "open": true, "created_at": at, "updated_at": at,
 		},
@@ -60,21 +77,25 @@ func refused() map[string][]row {
 		return r
 	}
 	return map[string][]row{
-		"srv_device_named":   {{"id": ""}, {"workspace": ""}, {"name": ""}},
-		"srv_device_kind":    {{"kind": 0}, {"kind": -1}},
-		"srv_device_times":   {{"paired_at": 0}, {"last_seen": -1}, {"revoked_at": -1}},
-		"srv_device_epoch":   {{"epoch": -1}},
-		"srv_token_named":    {{"id": ""}, {"workspace": ""}},
-		"srv_token_scope":    {{"scope": 1}, {"scope": 6}, {"scope": 0}},
-		"srv_token_device":   {{"scope": 5}, {"scope": 4, "device_id": "k3v9x2mqta"}},
-		"srv_token_hash":     {{"hash": []byte{}}, {"hash": make([]byte, 31)}, {"hash": make([]byte, 33)}},
-		"srv_token_times":    {{"created_at": 0}, {"revoked_at": -1}},
-		"srv_command_named":  {{"id": ""}, {"group_id": ""}, {"workspace": ""}, {"device_id": ""}, {"name": ""}},
-		"srv_command_state":  {{"state": ""}, {"state": "done"}, {"state": "Sent"}},
-		"srv_command_result": {{"result": []byte("r")}, ended("failed", row{"result": []byte("r")})},
-		"srv_command_error":  {{"error": []byte("e")}, ended("succeeded", row{"error": []byte("e")})},
-		"srv_command_action": {{"action": []byte{}}},
-		"srv_command_times":  {{"created_at": 0}, {"deadline": at - 1}, {"ended_at": -1}},
+		"srv_device_named":    {{"id": ""}, {"workspace": ""}, {"name": ""}},
+		"srv_device_kind":     {{"kind": 0}, {"kind": -1}},
+		"srv_device_times":    {{"paired_at": 0}, {"last_seen": -1}, {"revoked_at": -1}},
+		"srv_device_epoch":    {{"epoch": -1}},
+		"srv_token_named":     {{"id": ""}, {"workspace": ""}},
+		"srv_token_scope":     {{"scope": 1}, {"scope": 7}, {"scope": 0}},
+		"srv_token_device":    {{"scope": 5}, {"scope": 4, "device_id": "k3v9x2mqta"}},
+		"srv_token_hash":      {{"hash": []byte{}}, {"hash": make([]byte, 31)}, {"hash": make([]byte, 33)}},
+		"srv_token_times":     {{"created_at": 0}, {"revoked_at": -1}},
+		"srv_token_expiry":    {{"expires_at": at}, {"expires_at": -1}},
+		"srv_token_rotation":  {{"replaces": "o"}, {"rotate_by": "o"}},
+		"srv_workspace_named": {{"name": ""}},
+		"srv_workspace_time":  {{"created_at": 0}},
+		"srv_command_named":   {{"id": ""}, {"group_id": ""}, {"workspace": ""}, {"device_id": ""}, {"name": ""}},
+		"srv_command_state":   {{"state": ""}, {"state": "done"}, {"state": "Sent"}},
+		"srv_command_result":  {{"result": []byte("r")}, ended("failed", row{"result": []byte("r")})},
+		"srv_command_error":   {{"error": []byte("e")}, ended("succeeded", row{"error": []byte("e")})},
+		"srv_command_action":  {{"action": []byte{}}},
+		"srv_command_times":   {{"created_at": 0}, {"deadline": at - 1}, {"ended_at": -1}},
 		"srv_command_ended": {
 			{"ended_at": at},
 			{"state": "sent", "ended_at": at},
@@ -96,11 +117,39 @@ func refused() map[string][]row {
 		"srv_saved_time":      {{"saved_at": 0}},
 		"srv_browser_device":  {{"device_id": ""}},
 		"srv_browser_time":    {{"as_of": 0}},
-		"srv_policy_named":    {{"workspace": ""}},
-		"srv_policy_version":  {{"version": 0}},
-		"srv_rule_named":      {{"id": ""}, {"workspace": ""}},
-		"srv_rule_version":    {{"version": 0}},
-		"srv_rule_body":       {{"body": []byte{}}},
+		"srv_command_ttl":     {{"ttl": -1}},
+		"srv_command_origin":  {{"origin": 3}, {"origin": -1}},
+		"srv_approval_named":  {{"id": ""}, {"workspace": ""}, {"group_id": ""}, {"hash": ""}},
+		"srv_approval_state":  {{"state": ""}, {"state": "Pending"}, {"state": "accepted"}},
+		"srv_approval_decided": {
+			{"state": "expired"}, {"state": "withdrawn"}, {"state": "void"}, {"decided_at": at},
+		},
+		"srv_approval_bound": {{"state": "approved", "decided_at": at, "decided_by": "t"}},
+		"srv_approval_by": {
+			{"state": "denied", "decided_at": at}, {"state": "expired", "decided_at": at, "decided_by": "t"}, {"decided_by": "t"},
+		},
+		"srv_approval_origin": {{"origin": 0}, {"origin": 3}},
+		"srv_approval_times": {
+			{"created_at": 0}, {"expires_at": at}, {"warned_at": -1}, {"decided_at": -1}, {"policy_version": -1},
+		},
+		"srv_approval_call_n":       {{"n": -1}},
+		"srv_approval_call_command": {{"command_id": ""}},
+		"srv_approval_call_used":    {{"used_at": -1}},
+		"srv_policy_named":          {{"workspace": ""}},
+		"srv_policy_version":        {{"version": 0}},
+		"srv_rule_named":            {{"id": ""}, {"workspace": ""}},
+		"srv_rule_version":          {{"version": 0}},
+		"srv_rule_body":             {{"body": []byte{}}},
+		"srv_audit_named":           {{"workspace": ""}},
+		"srv_audit_sequence":        {{"sequence": 0}, {"sequence": -1}},
+		"srv_audit_time":            {{"time": 0}},
+		"srv_audit_record":          {{"record": []byte{}}},
+		"srv_audit_hashes": {
+			{"previous": []byte{}}, {"previous": make([]byte, 31)}, {"hash": []byte{}}, {"hash": make([]byte, 33)},
+		},
+		"srv_audit_head_named":    {{"workspace": ""}},
+		"srv_audit_head_sequence": {{"sequence": 0}},
+		"srv_audit_head_hash":     {{"hash": []byte{}}, {"hash": make([]byte, 31)}},
 		"agt_conversation_named": {
 			{"id": ""}, {"workspace": ""},
 		},
@@ -130,7 +179,7 @@ func testChecksRefuse(t *testing.T, engine storetest.Engine) {
 		}
 	}
 	for name, changes := range cases {
-		table := strings.Join(strings.SplitN(name, "_", 3)[:2], "_")
+		table := tableOf(name, rows)
 		for _, change := range changes {
 			bad := another(rows[table])
 			maps.Copy(bad, change)
@@ -140,6 +189,17 @@ func testChecksRefuse(t *testing.T, engine storetest.Engine) {
 			}
 		}
 	}
+}
+
+// tableOf is the table of a constraint, whose name begins with the table's.
+func tableOf(constraint string, rows map[string]row) string {
+	longest := ""
+	for table := range rows {
+		if strings.HasPrefix(constraint, table+"_") && len(table) > len(longest) {
+			longest = table
+		}
+	}
+	return longest
 }
 
 // TestNullsRefused puts a null into every column: only a command's result and error may be null.
@@ -222,7 +282,7 @@ func another(r row) row {
 			r[key] = text + "2"
 		}
 	}
-	for _, key := range []string{"seq", "n"} {
+	for _, key := range []string{"seq", "sequence", "n"} {
 		if _, ok := r[key]; ok {
 			r[key] = 2
 		}

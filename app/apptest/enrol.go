@@ -78,7 +78,7 @@ func enrolOne(ctx context.Context, keep *storage.Storage, tokens *auth.Tokens, n
 	}, auth.Token{
 		ID: uuid.NewString(), Workspace: auth.DefaultWorkspace, Name: name, Scope: optionv1.Scope_SCOPE_DEVICE, Device: id,
 		Hash: auth.HashOf(secret), CreatedAt: now,
-	})
+	}, "")
 	if err != nil {
 		return throwbar.Identity{}, fmt.Errorf("write device: %w", err)
 	}

@@ -2,8 +2,8 @@
 //
 // It speaks only the API. What it offers under call and query it reads from the server's catalogue when it runs: a
 // command that was declared after this program was built has its verb, flags, help and result table all the same, and
-// no command is known here by name. The rich verbs (devices, tabs, history, watch, chat, pair, token, sim) are views of
-// the API's own methods.
+// no command is known here by name. The rich verbs (devices, tabs, history, watch, chat, pair, token, audit, sim) are
+// views of the API's own methods.
 //
 // Run is all that a main has to call. It gives an exit code: 0 ok, 1 failed, 2 invalid, 3 offline, 4 expired, 5 denied
 // or refused, 6 unauthenticated, 7 partial, 130 cancelled.

@@ -21,7 +21,9 @@ func (p *program) api() (*throwbar.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := throwbar.New(throwbar.Config{Server: p.flags.server, Token: token})
+	client, err := throwbar.New(throwbar.Config{
+		Server: p.flags.server, Token: token, ServerKey: p.flags.serverKey, Plaintext: p.flags.plaintext,
+	})
 	if err != nil {
 		return nil, &Exit{Code: Invalid, Err: err}
 	}

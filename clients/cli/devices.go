@@ -34,7 +34,7 @@ func (p *program) devicesVerb() *cobra.Command {
 	var online bool
 	c := &cobra.Command{
 		Use:         "devices",
-		Short:       "List the devices; rename or revoke one",
+		Short:       "List the devices; rename, rotate or revoke one",
 		GroupID:     groupDevices,
 		Args:        p.takes(),
 		Annotations: map[string]string{"alone": "yes"},
@@ -51,7 +51,7 @@ func (p *program) devicesVerb() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&online, "online", false, "only devices that are connected now")
-	c.AddCommand(p.renameVerb(), p.revokeVerb())
+	c.AddCommand(p.renameVerb(), p.rotateVerb(), p.revokeVerb())
 	return c
 }
 
@@ -74,6 +74,32 @@ func (p *program) renameVerb() *cobra.Command {
 				return p.printJSON(answer, true)
 			}
 			p.out.Line(term.Plain, "%s is called %s now.", id, answer.GetDevice().GetName())
+			return nil
+		},
+	}
+}
+
+func (p *program) rotateVerb() *cobra.Command {
+	return &cobra.Command{
+		Use:   "rotate DEVICE",
+		Short: "Have a device take another token",
+		Long: "Have a device take another token: at once if it is connected, and when it next connects otherwise. Its present " +
+			"token works until it has used the new one, and is refused after that. `throwbar watch` shows when it has.",
+		Args:              p.takes("a device"),
+		ValidArgsFunction: p.completeDevice,
+		RunE: func(c *cobra.Command, words []string) error {
+			id, s, err := p.oneDevice(c.Context(), words[0])
+			if err != nil {
+				return err
+			}
+			answer, err := s.Devices.RotateDevice(c.Context(), &controlv1.RotateDeviceRequest{DeviceId: id})
+			if err != nil {
+				return fmt.Errorf("rotate the device's token: %w", err)
+			}
+			if p.flags.json() {
+				return p.printJSON(answer, true)
+			}
+			p.out.Line(term.Plain, "%s (%s) is asked to take another token.", words[0], id)
 			return nil
 		},
 	}

@@ -75,7 +75,10 @@ func (p *program) explain(err error) (int, string) {
 
 func (p *program) explainCall(err error) (int, string) {
 	problem, ok := problemOf(err)
+	var stranger *throwbar.ServerKeyError
 	switch {
+	case errors.As(err, &stranger):
+		return Offline, fmt.Sprintf("%s: %v", p.flags.server, stranger)
 	case !ok && (errors.Is(err, context.Canceled) || errors.Is(err, errInterrupted)):
 		return Cancelled, ""
 	case !ok && errors.Is(err, context.DeadlineExceeded):

@@ -57,18 +57,20 @@ type fake struct {
 	fail       error         // what every call ends with
 
 	mu        sync.Mutex
-	devices   []*controlv1.Device          // guarded by mu
-	asked     []*controlv1.DispatchRequest // guarded by mu
-	submitted []*controlv1.SubmitRequest   // guarded by mu
-	undone    []*controlv1.UndoRequest     // guarded by mu
-	chats     []*agentv1.ChatRequest       // guarded by mu
-	catalogue int                          // guarded by mu; how often descriptors were sent
-	revoked   []string                     // guarded by mu
+	devices   []*controlv1.Device           // guarded by mu
+	asked     []*controlv1.DispatchRequest  // guarded by mu
+	submitted []*controlv1.SubmitRequest    // guarded by mu
+	undone    []*controlv1.UndoRequest      // guarded by mu
+	chats     []*agentv1.ChatRequest        // guarded by mu
+	catalogue int                           // guarded by mu; how often descriptors were sent
+	revoked   []string                      // guarded by mu
+	audits    []*controlv1.ReadAuditRequest // guarded by mu
 }
 
 var (
 	_ controlv1connect.DevicesServiceHandler   = (*fake)(nil)
 	_ controlv1connect.TokenServiceHandler     = (*fake)(nil)
+	_ controlv1connect.WorkspaceServiceHandler = (*fake)(nil)
 	_ controlv1connect.BrowserServiceHandler   = (*fake)(nil)
 	_ controlv1connect.CommandServiceHandler   = (*fake)(nil)
 	_ controlv1connect.CatalogueServiceHandler = (*fake)(nil)
@@ -103,9 +105,11 @@ func newFake(t *testing.T, change ...func(*fake)) *fake {
 	server := connect.NewServer(f.guard)
 	controlv1connect.RegisterDevicesServiceHandler(server, f)
 	controlv1connect.RegisterTokenServiceHandler(server, f)
+	controlv1connect.RegisterWorkspaceServiceHandler(server, f)
 	controlv1connect.RegisterBrowserServiceHandler(server, f)
 	controlv1connect.RegisterCommandServiceHandler(server, f)
 	controlv1connect.RegisterCatalogueServiceHandler(server, f)
+	controlv1connect.RegisterAuditServiceHandler(server, f)
 	controlv1connect.RegisterApprovalServiceHandler(server, f)
 	agentv1connect.RegisterAgentServiceHandler(server, f)
 	mux := http.NewServeMux()
@@ -158,10 +162,6 @@ func (f *fake) RevokeDevice(_ context.Context, req *controlv1.RevokeDeviceReques
 	return &controlv1.RevokeDeviceResponse{}, nil
 }
 
-func (f *fake) RotateDevice(context.Context, *controlv1.RotateDeviceRequest) (*controlv1.RotateDeviceResponse, error) {
-	return &controlv1.RotateDeviceResponse{}, nil
-}
-
 func (f *fake) CreatePairingCode(context.Context, *controlv1.CreatePairingCodeRequest) (*controlv1.CreatePairingCodeResponse, error) {
 	return &controlv1.CreatePairingCodeResponse{
 		Code: "K7QP-M2XW", CheckWord: "maple", ExpiresAt: timestamppb.New(now().Add(f.expires)),
@@ -169,14 +169,20 @@ func (f *fake) CreatePairingCode(context.Context, *controlv1.CreatePairingCodeRe
 }
 
 func (f *fake) CreateToken(_ context.Context, req *controlv1.CreateTokenRequest) (*controlv1.CreateTokenResponse, error) {
+	token := &controlv1.Token{TokenId: "tok-1", Name: req.GetName(), Scope: req.GetScope(), CreatedAt: ago(0)}
+	if req.GetTtl() != nil {
+		token.ExpiresAt = ago(-req.GetTtl().AsDuration())
+	}
 	return &controlv1.CreateTokenResponse{
-		Token: &controlv1.Token{TokenId: "tok-1", Name: req.GetName(), Scope: req.GetScope(), CreatedAt: ago(0)}, Secret: "new-secret",
+		Token: token, Secret: "new-secret",
 	}, nil
 }
 
 func (f *fake) ListTokens(context.Context, *controlv1.ListTokensRequest) (*controlv1.ListTokensResponse, error) {
 	return &controlv1.ListTokensResponse{Tokens: []*controlv1.Token{
 		{TokenId: "tok-0", Name: "owner", Scope: 4, CreatedAt: ago(time.Hour)},
+		{TokenId: "tok-7", Name: "ci", Scope: 3, CreatedAt: ago(time.Hour), ExpiresAt: ago(-48 * time.Hour)},
+		{TokenId: "tok-8", Name: "hooks", Scope: 6, CreatedAt: ago(time.Hour), ExpiresAt: ago(time.Minute)},
 		{TokenId: "tok-9", Name: "laptop", Scope: 5, CreatedAt: ago(time.Minute), DeviceId: laptop},
 	}}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"throwbar.dev/throwbar/clients/cli/term"
+	throwbar "throwbar.dev/throwbar/clients/go"
 )
 
 const (
@@ -54,9 +55,11 @@ func home(env func(string) string) string {
 // globals are the flags that every verb has.
 type globals struct {
 	server    string
+	serverKey string // fingerprint of its public key; empty if the system's rules hold
+	plaintext bool   // a token may go to another machine over http
 	tokenFile string
 	output    string
-	wrong     error // what is wrong with the address in the environment
+	wrong     error // what is wrong with the address or the key in the environment
 	env       func(string) string
 }
 
@@ -73,6 +76,14 @@ func (g *globals) bind(set *pflag.FlagSet) {
 		g.server, g.wrong = server, Errorf(Invalid, "THROWBAR_SERVER %q %w", server, err)
 	}
 	set.Var(address{g}, "server", "`address` of the server (THROWBAR_SERVER)")
+	g.serverKey = ""
+	if key := g.env("THROWBAR_SERVER_KEY"); key != "" {
+		if err := (serverKey{g}).Set(key); err != nil && g.wrong == nil {
+			g.wrong = Errorf(Invalid, "THROWBAR_SERVER_KEY %q: %w", key, err)
+		}
+	}
+	set.Var(serverKey{g}, "server-key", "`fingerprint` of the server's public key: no other server is talked to (THROWBAR_SERVER_KEY)")
+	set.BoolVar(&g.plaintext, "plaintext", false, "send the token to another machine over http, where others can read it")
 	set.StringVar(&g.tokenFile, "token-file", file, "`file` that holds the token (THROWBAR_TOKEN_FILE)")
 	g.output = "table"
 	set.VarP(choice{&g.output, []string{"table", "json"}}, "output", "o", "how to print: table or json")
@@ -102,8 +113,9 @@ func (g *globals) token(warn func(format string, args ...any)) (string, error) {
 			return "", Errorf(Unauthenticated, "the token of this machine's server is not for %s: name a token file with "+
 				"--token-file or THROWBAR_TOKEN_FILE", g.server)
 		}
-		if strings.HasPrefix(g.server, "http://") {
-			return "", Errorf(Invalid, "a token is sent to another machine only over https: use https:// in --server")
+		if strings.HasPrefix(g.server, "http://") && !g.plaintext {
+			return "", Errorf(Invalid, "a token is sent to another machine only over https: use https:// in --server, or "+
+				"--plaintext if everybody on the way may read it")
 		}
 	}
 	f, err := os.Open(g.tokenFile)
@@ -176,6 +188,30 @@ func (a address) Set(text string) error {
 		return fmt.Errorf("is no address such as %s", defaultServer)
 	}
 	a.g.server, a.g.wrong = text, nil
+	return nil
+}
+
+// serverKey is the flag of the server's key.
+type serverKey struct{ g *globals }
+
+// String is the fingerprint.
+func (k serverKey) String() string {
+	if k.g == nil {
+		return ""
+	}
+	return k.g.serverKey
+}
+
+// Type is string, so that the verbs of others can read the flag.
+func (k serverKey) Type() string { return "string" }
+
+// Set takes a fingerprint.
+func (k serverKey) Set(text string) error {
+	key, err := throwbar.ParseServerKey(text)
+	if err != nil {
+		return err
+	}
+	k.g.serverKey = key
 	return nil
 }
 

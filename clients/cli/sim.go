@@ -143,9 +143,15 @@ func (a *simulators) start(ctx context.Context, name string, seed uint64) error 
 	if err != nil {
 		return err
 	}
+	// What it was enrolled with may be older than what this run was told.
+	if key := a.program.flags.serverKey; key != "" {
+		identity.ServerKey = key
+	}
+	identity.Plaintext = a.program.flags.plaintext
 	device := throwbar.DeviceConfig{
 		Identity: identity, Catalogue: a.catalogue, Version: a.program.Version, OnStatus: a.status(name, identity.DeviceID),
 	}
+	device.Keep = func(throwbar.Identity) error { return nil } // without a folder it is another device the next time
 	done := func() error { return nil }
 	if a.ask.folder != "" {
 		journal, err := throwbar.OpenJournal(sim.JournalPath(a.ask.folder, a.server.Server(), name))
@@ -153,6 +159,8 @@ func (a *simulators) start(ctx context.Context, name string, seed uint64) error 
 			return fmt.Errorf("open the journal: %w", err)
 		}
 		device.Journal, done = journal, journal.Close
+		path := sim.IdentityPath(a.ask.folder, a.server.Server(), name)
+		device.Keep = func(i throwbar.Identity) error { return i.Save(path) }
 	}
 	browser, err := sim.New(sim.Config{
 		Device: device, Activity: a.ask.activity,

@@ -6,8 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"throwbar.dev/throwbar/clients/cli/args"
 	"throwbar.dev/throwbar/clients/cli/term"
@@ -28,13 +30,15 @@ func (p *program) tokenVerb() *cobra.Command {
 
 func (p *program) tokenCreateVerb() *cobra.Command {
 	var name, scope, file string
-	scopes := []string{"viewer", "operator", "owner"}
+	var ttl time.Duration
+	scopes := []string{"viewer", "operator", "owner", "hook"}
 	c := &cobra.Command{
 		Use:   "create --name text --scope scope",
 		Short: "Make a token; its secret is shown once",
 		Long: "Make a token; its secret is shown once.\n\nA viewer reads, an operator also sends commands and talks to the " +
-			"agent, an owner also pairs devices and makes tokens.",
-		Args: p.takes(),
+			"agent, an owner also pairs devices and makes tokens. A hook is for a sender of webhooks and may call nothing else.",
+		Example: "  throwbar token create --name ci --scope operator --ttl 720h --file ci.token",
+		Args:    p.takes(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			number, ok := scopeOf(scope)
 			switch {
@@ -42,12 +46,18 @@ func (p *program) tokenCreateVerb() *cobra.Command {
 				return Errorf(Invalid, "--name is missing: say what the token is for")
 			case !ok:
 				return Errorf(Invalid, "--scope has to be one of %s", strings.Join(scopes, ", "))
+			case c.Flags().Changed("ttl") && ttl < time.Second:
+				return Errorf(Invalid, "--ttl has to be at least 1s; leave it out for a token that works until it is revoked")
 			}
 			s, err := p.api()
 			if err != nil {
 				return err
 			}
-			answer, err := s.Tokens.CreateToken(c.Context(), &controlv1.CreateTokenRequest{Name: name, Scope: number})
+			req := &controlv1.CreateTokenRequest{Name: name, Scope: number}
+			if ttl > 0 {
+				req.Ttl = durationpb.New(ttl)
+			}
+			answer, err := s.Tokens.CreateToken(c.Context(), req)
 			if err != nil {
 				return fmt.Errorf("make a token: %w", err)
 			}
@@ -55,7 +65,8 @@ func (p *program) tokenCreateVerb() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&name, "name", "", "what it is for, as `text` (required)")
-	c.Flags().StringVar(&scope, "scope", "", "what its bearer may do: viewer, operator or owner (required) `scope`")
+	c.Flags().StringVar(&scope, "scope", "", "what its bearer may do: viewer, operator, owner or hook (required) `scope`")
+	c.Flags().DurationVar(&ttl, "ttl", 0, "how long it works, as a `time` like 720h; until it is revoked if left out")
 	c.Flags().StringVar(&file, "file", "", "write the secret to this new `file` instead of showing it")
 	_ = c.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(scopes, cobra.ShellCompDirectiveNoFileComp))
 	return c
@@ -69,6 +80,8 @@ func scopeOf(name string) (optionv1.Scope, bool) {
 		return optionv1.Scope_SCOPE_OPERATOR, true
 	case "owner":
 		return optionv1.Scope_SCOPE_OWNER, true
+	case "hook":
+		return optionv1.Scope_SCOPE_HOOK, true
 	default:
 		return optionv1.Scope_SCOPE_UNSPECIFIED, false
 	}
@@ -87,12 +100,29 @@ func (p *program) showToken(answer *controlv1.CreateTokenResponse, file string) 
 	}
 	t := answer.GetToken()
 	p.out.Facts(0, [2]string{"name", t.GetName()}, [2]string{"scope", scopeName(t)}, [2]string{"id", t.GetTokenId()},
-		[2]string{"secret", answer.GetSecret()}, [2]string{"file", file})
+		[2]string{"expires", p.expiry(t)}, [2]string{"secret", answer.GetSecret()}, [2]string{"file", file})
+	p.keepSecret(file)
+	return nil
+}
+
+// keepSecret says what to do with a secret that was not written to a file.
+func (p *program) keepSecret(file string) {
 	if file == "" {
 		p.err.Line(term.Dim, "The secret is shown this once. Keep it in a file that only you can read and name the file in "+
 			"THROWBAR_TOKEN_FILE.")
 	}
-	return nil
+}
+
+// expiry says when a token stops working; empty if it does not.
+func (p *program) expiry(t *controlv1.Token) string {
+	if t.GetExpiresAt() == nil {
+		return ""
+	}
+	at := t.GetExpiresAt().AsTime()
+	if !p.Now().Before(at) {
+		return "expired"
+	}
+	return "in " + term.Span(at.Sub(p.Now()))
 }
 
 // writeSecret writes a secret to a file that did not exist, for this user only.
@@ -143,12 +173,13 @@ func (p *program) tokenListVerb() *cobra.Command {
 			if p.flags.json() {
 				return p.printJSON(all, true)
 			}
-			t := term.Table{Header: []string{"name", "scope", "made", "device", "id"}, Shrink: []int{0}, DropEmpty: true}
+			t := term.Table{Header: []string{"name", "scope", "made", "expires", "device", "id"}, Shrink: []int{0}, DropEmpty: true}
 			for _, token := range all.GetTokens() {
 				t.Rows = append(t.Rows, []term.Cell{
 					{Text: token.GetName(), Style: term.Bold},
 					term.Text(scopeName(token)),
-					term.Text(term.When(token.GetCreatedAt().AsTime(), p.Now())), term.Text(token.GetDeviceId()),
+					term.Text(term.When(token.GetCreatedAt().AsTime(), p.Now())), term.Text(p.expiry(token)),
+					term.Text(token.GetDeviceId()),
 					term.Text(token.GetTokenId()),
 				})
 			}

@@ -66,8 +66,7 @@ func (p *program) tree(ctx context.Context) (*cobra.Command, error) {
 	root.AddCommand(
 		p.devicesVerb(), p.tabsVerb(), p.pairVerb(), p.simVerb(), p.watchVerb(),
 		dynamic.call, dynamic.query, p.commandsVerb(), p.historyVerb(), p.cancelVerb(), p.undoVerb(),
-		p.approvalsVerb(),
-		p.chatVerb(), p.tokenVerb(), p.versionVerb(),
+		p.approvalsVerb(), p.chatVerb(), p.tokenVerb(), p.workspaceVerb(), p.auditVerb(), p.versionVerb(),
 	)
 	for _, verb := range p.Extra {
 		if verb.GroupID == "" {

@@ -15,8 +15,13 @@ import (
 
 // Config is what a Client is made of.
 type Config struct {
-	Server     string     // address of the server, for example http://127.0.0.1:8080
-	Token      string     // bearer token of a person or program
+	Server string // address of the server, for example http://127.0.0.1:8080
+	Token  string // bearer token of a person or program
+	// ServerKey is the fingerprint of the server's public key, as it prints it at its start; see KeyFingerprint. A server
+	// with another key is sent nothing, whoever has signed its certificate. Without it the system's rules hold.
+	ServerKey string
+	// Plaintext lets the token go to another machine over http, where everybody on the way can read it.
+	Plaintext  bool
 	HTTPClient HTTPClient // its own if left out: HTTP/1.1 for calls, HTTP/2 for the stream of commands
 
 	Dispatch DispatchMode // how Dispatch and Call send commands; DispatchAuto if left out
@@ -29,10 +34,15 @@ type Client struct {
 	Commands  controlv1connect.CommandServiceClient
 	Browser   controlv1connect.BrowserServiceClient
 	Catalogue controlv1connect.CatalogueServiceClient
+	Audit     controlv1connect.AuditServiceClient
 	Approvals controlv1connect.ApprovalServiceClient
 	Agent     agentv1connect.AgentServiceClient
+	// Workspaces may be called by owners of the server's first workspace only.
+	Workspaces controlv1connect.WorkspaceServiceClient
 
 	server   string
+	key      string // fingerprint of the server's key; empty if the system's rules hold
+	clear    bool   // whether http to another machine is wanted
 	http     HTTPClient
 	own      bool // whether http is the client's own
 	rpc      *connect.Client
@@ -50,10 +60,14 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Dispatch < DispatchAuto || cfg.Dispatch > DispatchStreamed {
 		return nil, fmt.Errorf("there is no dispatch mode %d", cfg.Dispatch)
 	}
-	c := &Client{server: server, http: cfg.HTTPClient, mode: cfg.Dispatch}
+	way, err := newWire(server, cfg.ServerKey, cfg.Plaintext, cfg.HTTPClient)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{server: server, key: cfg.ServerKey, clear: cfg.Plaintext, http: cfg.HTTPClient, mode: cfg.Dispatch}
 	streams := cfg.HTTPClient
 	if c.http == nil {
-		c.http, c.own, streams = newCallerHTTP(), true, newLinkHTTP()
+		c.http, c.own, streams = newCallerHTTP(way), true, newLinkHTTP(way)
 	}
 	c.stream = newStream(controlv1connect.NewCommandServiceClient(newRPC(streams, server, cfg.Token)), c.own)
 	rpc := newRPC(c.http, server, cfg.Token)
@@ -63,6 +77,8 @@ func New(cfg Config) (*Client, error) {
 	c.Commands = controlv1connect.NewCommandServiceClient(rpc)
 	c.Browser = controlv1connect.NewBrowserServiceClient(rpc)
 	c.Catalogue = controlv1connect.NewCatalogueServiceClient(rpc)
+	c.Workspaces = controlv1connect.NewWorkspaceServiceClient(rpc)
+	c.Audit = controlv1connect.NewAuditServiceClient(rpc)
 	c.Approvals = controlv1connect.NewApprovalServiceClient(rpc)
 	c.Agent = agentv1connect.NewAgentServiceClient(rpc)
 	return c, nil
@@ -80,12 +96,18 @@ func (c *Client) CloseIdle() {
 	}
 }
 
-// Pair exchanges a pairing code of this client's server for the identity of a device.
+// Pair exchanges a pairing code of this client's server for the identity of a device. The device knows the server by
+// the same key as the client.
 func (c *Client) Pair(ctx context.Context, p Pairing) (Identity, error) {
-	if p.HTTPClient == nil {
-		p.HTTPClient = c.http
+	if p.HTTPClient != nil {
+		return Pair(ctx, c.server, p)
 	}
-	return Pair(ctx, c.server, p)
+	identity, err := redeem(ctx, c.http, c.server, p)
+	if err != nil {
+		return Identity{}, err
+	}
+	identity.ServerKey, identity.Plaintext = c.key, c.clear
+	return identity, nil
 }
 
 // LoadCatalogue fetches the server's catalogue, with the comments that help and forms are made from.

@@ -276,7 +276,7 @@ func TestTokenIsNeverPrinted(t *testing.T) {
 
 func TestNewDeviceWantsWhatItNeeds(t *testing.T) {
 	t.Parallel()
-	id := Identity{Server: "http://h", DeviceID: "d", Token: "t"}
+	id := Identity{Server: "https://h", DeviceID: "d", Token: "t"}
 	for name, cfg := range map[string]DeviceConfig{
 		"no handler": {Identity: id}, "no identity": {Handler: &testHandler{}},
 		"no server":    {Handler: &testHandler{}, Identity: Identity{DeviceID: "d", Token: "t"}},

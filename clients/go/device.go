@@ -19,9 +19,12 @@ import (
 
 // DeviceConfig is what a Device is made of.
 type DeviceConfig struct {
-	Identity Identity          // from Pair or LoadIdentity
-	Handler  commandv1.Handler // runs the commands
-	Actions  []string          // names of the commands that it runs, for example closeTabs; it is offered no others
+	Identity Identity // from Pair or LoadIdentity
+	// Keep is called with the identity whenever its tokens change, before they are used: it has to write them down so that
+	// they outlast the process. A device without it keeps the token that it has, also when the server asks for a new one.
+	Keep    func(Identity) error
+	Handler commandv1.Handler // runs the commands
+	Actions []string          // names of the commands that it runs, for example closeTabs; it is offered no others
 
 	Version  string // of the program
 	Agent    string // browser or program and its version
@@ -56,7 +59,10 @@ const defaultConcurrent = 64
 type Device struct {
 	cfg     DeviceConfig
 	dialer  dialer
+	keeper  *keeper
 	running atomic.Bool
+
+	getToken func(context.Context) (string, error) // another token from the server
 }
 
 // NewDevice makes a device. It dials nothing yet.
@@ -71,22 +77,27 @@ func NewDevice(cfg DeviceConfig) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
+	way, err := newWire(server, cfg.Identity.ServerKey, cfg.Identity.Plaintext, cfg.HTTPClient)
+	if err != nil {
+		return nil, err
+	}
 	if cfg.Catalogue == nil {
 		if cfg.Catalogue, err = catalog.New(gen.Descriptors); err != nil {
 			return nil, fmt.Errorf("read built-in catalogue: %w", err)
 		}
 	}
-	d := &Device{cfg: cfg}
+	d := &Device{cfg: cfg, keeper: &keeper{keep: cfg.Keep, identity: cfg.Identity}}
 	d.setDefaults()
 	client := d.cfg.HTTPClient
 	if client == nil {
-		client = newLinkHTTP()
+		client = newLinkHTTP(way)
 	}
+	d.getToken = rotator(client, server, d.keeper.token)
 	switch cfg.Transport {
 	case Bidi:
-		d.dialer = newBidiDialer(client, server, cfg.Identity.Token)
+		d.dialer = newBidiDialer(client, server, d.keeper.token)
 	case WatchReport:
-		d.dialer = newWatchDialer(client, server, cfg.Identity.Token, d.cfg.Jitter)
+		d.dialer = newWatchDialer(client, server, d.keeper.token, d.cfg.Jitter)
 	default:
 		return nil, fmt.Errorf("there is no transport %d", cfg.Transport)
 	}
@@ -128,11 +139,20 @@ func (d *Device) Run(ctx context.Context) error {
 	push := &pusher{source: d.cfg.State}
 	pause := &backoff{jitter: d.cfg.Jitter}
 	wait := time.Duration(d.cfg.Jitter() * float64(d.cfg.Spread))
+	again := false
 	for sleep(ctx, wait) {
 		end := d.link(ctx, e, push)
 		if ctx.Err() != nil {
 			return nil
 		}
+		if errors.Is(end.err, errRotated) || d.keeper.fallBack(end.err) {
+			if wait = 0; again { // with the other token, at once, but not over and over
+				wait = pause.next(0)
+			}
+			again = true
+			continue
+		}
+		again = false
 		if end.final() {
 			d.cfg.OnStatus(Status{Err: end.err})
 			return end.err

@@ -413,7 +413,7 @@ func TestBothRoadsOverTLS(t *testing.T) {
 		ts.StartTLS()
 		t.Cleanup(ts.Close)
 		s.url = ts.URL
-		client := newLinkHTTP()
+		client := newLinkHTTP(wire{})
 		own, _ := client.Transport.(*http.Transport)
 		trusting, _ := ts.Client().Transport.(*http.Transport)
 		own.TLSClientConfig = trusting.TLSClientConfig.Clone()

@@ -19,7 +19,10 @@ type Identity struct {
 	Server    string `json:"server"`
 	DeviceID  string `json:"device_id"`
 	Token     string `json:"token"`
-	CheckWord string `json:"check_word,omitempty"` // shown once on both sides, for the person to compare
+	Previous  string `json:"previous_token,omitempty"` // good until Token is first used; empty once the server has taken Token
+	ServerKey string `json:"server_key,omitempty"`     // fingerprint of the server's key; without it the system's rules hold
+	Plaintext bool   `json:"plaintext,omitempty"`      // the token may go to another machine over http
+	CheckWord string `json:"check_word,omitempty"`     // shown once on both sides, for the person to compare
 }
 
 // String is the identity without its token.
@@ -38,6 +41,8 @@ type Pairing struct {
 	Kind       devicev1.Kind
 	Agent      string     // browser or program and its version
 	Platform   string     // operating system
+	ServerKey  string     // fingerprint of the server's key, as in Config
+	Plaintext  bool       // as in Config
 	HTTPClient HTTPClient // one of its own if left out
 }
 
@@ -48,11 +53,25 @@ func Pair(ctx context.Context, server string, p Pairing) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
+	way, err := newWire(address, p.ServerKey, p.Plaintext, p.HTTPClient)
+	if err != nil {
+		return Identity{}, err
+	}
 	client := p.HTTPClient
 	if client == nil {
-		client = newCallerHTTP()
+		client = newCallerHTTP(way)
 		defer closeIdle(client)
 	}
+	identity, err := redeem(ctx, client, address, p)
+	if err != nil {
+		return Identity{}, err
+	}
+	identity.ServerKey, identity.Plaintext = p.ServerKey, p.Plaintext
+	return identity, nil
+}
+
+// redeem is the call of Pair.
+func redeem(ctx context.Context, client HTTPClient, address string, p Pairing) (Identity, error) {
 	res, err := devicev1connect.NewDeviceServiceClient(newRPC(client, address, "")).Pair(ctx, &devicev1.PairRequest{
 		Code: p.Code, Name: p.Name, Kind: p.Kind, Agent: p.Agent, Platform: p.Platform,
 	})

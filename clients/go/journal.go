@@ -47,6 +47,10 @@ type Journal interface {
 	Finish(outcome *devicev1.Outcome) error
 	// Receipt writes down that the server has the outcomes.
 	Receipt(commandIDs []string) error
+	// Dial numbers a dial of the device: higher than every dial before it that the journal knows of, also of earlier
+	// processes. A server does not let a Hello that was held up on its way take the place of a later one. Zero does not
+	// count: the last Hello to arrive wins.
+	Dial() (uint64, error)
 }
 
 // MemoryJournal is a journal that lasts as long as the process: a command that is sent again after a restart may run
@@ -104,6 +108,9 @@ func (j *MemoryJournal) Receipt(commandIDs []string) error {
 	}
 	return nil
 }
+
+// Dial is zero: a journal that lasts as long as the process knows of no dial of an earlier one.
+func (j *MemoryJournal) Dial() (uint64, error) { return 0, nil }
 
 // index is the part of a journal that is in memory. It is not safe for concurrent use.
 type index struct {

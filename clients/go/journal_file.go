@@ -35,14 +35,16 @@ type FileJournal struct {
 	size  int64    // guarded by mu; of the file
 	fresh int64    // guarded by mu; of the file when it was last written anew
 	index index    // guarded by mu
+	dial  uint64   // guarded by mu; number of the last dial
 }
 
 var _ Journal = (*FileJournal)(nil)
 
 // line is one line of the file.
 type line struct {
-	Op      string    `json:"op"` // start, finish, receipt
-	ID      string    `json:"id"`
+	Op      string    `json:"op"` // start, finish, receipt, dial
+	ID      string    `json:"id,omitempty"`
+	Number  uint64    `json:"number,omitempty"` // of a dial
 	At      time.Time `json:"at,omitzero"`
 	Payload []byte    `json:"payload,omitempty"` // the Action of a start, the Outcome of a finish
 }
@@ -51,6 +53,7 @@ const (
 	opStart   = "start"
 	opFinish  = "finish"
 	opReceipt = "receipt"
+	opDial    = "dial"
 )
 
 // ErrJournalInUse means that another process, or another device of this one, has the journal open: two that write the
@@ -153,6 +156,8 @@ func (j *FileJournal) apply(l line) bool {
 		j.index.byID[l.ID].loaded = now
 	case opReceipt:
 		j.index.receipt(l.ID)
+	case opDial:
+		j.dial = max(j.dial, l.Number)
 	default:
 		return false
 	}
@@ -217,6 +222,24 @@ func (j *FileJournal) Receipt(commandIDs []string) error {
 	if err := j.append(lines...); err != nil {
 		return err
 	}
+	return j.compact()
+}
+
+// Dial writes down that a link is dialled. The number is at least the time in milliseconds, so that a journal that was
+// lost, or did not reach the disk, does not begin below what the server has seen.
+func (j *FileJournal) Dial() (uint64, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	next := max(j.dial+1, uint64(max(j.now().UnixMilli(), 0)))
+	if err := j.append(line{Op: opDial, Number: next}); err != nil {
+		return 0, err
+	}
+	j.dial = next
+	return next, j.compact()
+}
+
+// compact writes the file anew when most of it is stale. The caller holds mu.
+func (j *FileJournal) compact() error {
 	if j.size > compactFrom && j.size > 2*j.fresh {
 		return j.rewrite()
 	}
@@ -261,6 +284,9 @@ func (j *FileJournal) rewrite() error {
 		if e.Receipted {
 			lines = append(lines, line{Op: opReceipt, ID: e.CommandID})
 		}
+	}
+	if j.dial > 0 {
+		lines = append(lines, line{Op: opDial, Number: j.dial})
 	}
 	raw, err := encode(lines)
 	if err != nil {

@@ -18,8 +18,8 @@ type bidiDialer struct {
 
 var _ dialer = bidiDialer{}
 
-func newBidiDialer(c HTTPClient, server, token string) bidiDialer {
-	return bidiDialer{devicev1connect.NewDeviceServiceClient(newRPC(c, server, token, connecthttp.WithGRPC()))}
+func newBidiDialer(c HTTPClient, server string, token func() string) bidiDialer {
+	return bidiDialer{devicev1connect.NewDeviceServiceClient(newRPCWith(c, server, token, connecthttp.WithGRPC()))}
 }
 
 // dial opens the stream. A cancelled context alone does not end a stream that waits in receive, so the end of the

@@ -24,8 +24,8 @@ type watchDialer struct {
 
 var _ dialer = watchDialer{}
 
-func newWatchDialer(c HTTPClient, server, token string, jitter func() float64) watchDialer {
-	return watchDialer{client: devicev1connect.NewDeviceServiceClient(newRPC(c, server, token)), jitter: jitter}
+func newWatchDialer(c HTTPClient, server string, token func() string, jitter func() float64) watchDialer {
+	return watchDialer{client: devicev1connect.NewDeviceServiceClient(newRPCWith(c, server, token)), jitter: jitter}
 }
 
 func (d watchDialer) dial(ctx context.Context, hello *devicev1.Hello) (link, error) {

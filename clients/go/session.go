@@ -41,6 +41,7 @@ type session struct {
 	lease   time.Duration
 	seen    atomic.Uint64 // number of the server's last heartbeat
 	resync  chan struct{} // receives when the server asks for a snapshot
+	renew   chan struct{} // receives when the server asks the device to take another token
 }
 
 // link lives one link: dials it, and holds it until it ends. The link's own context goes on for a moment when ctx
@@ -52,7 +53,12 @@ func (d *Device) link(ctx context.Context, e *executor, push *pusher) linkEnd {
 	late := time.AfterFunc(welcomeWithin, func() { cancel(errNoWelcome) })
 	defer late.Stop()
 
+	number, err := d.cfg.Journal.Dial()
+	if err != nil {
+		return linkEnd{err: fmt.Errorf("number the dial: %w", err)}
+	}
 	hello, said := e.hello(d.hello())
+	hello.Dial = number
 	conn, err := d.dialer.dial(linkCtx, hello)
 	if err != nil {
 		return linkEnd{err: because(linkCtx, fmt.Errorf("connect: %w", err))}
@@ -72,6 +78,7 @@ func (d *Device) link(ctx context.Context, e *executor, push *pusher) linkEnd {
 	s := &session{
 		Device: d, exec: e, push: push, conn: conn, out: newOutbox(cancel), cancel: cancel, welcome: welcome,
 		lease: orDefault(welcome.GetLease().AsDuration(), defaultLease), resync: make(chan struct{}, 1),
+		renew: make(chan struct{}, 1),
 	}
 	return s.hold(ctx, linkCtx, said, more)
 }
@@ -100,8 +107,21 @@ func (s *session) hold(ctx, linkCtx context.Context, said said, frames []*device
 	s.cfg.Log.InfoContext(ctx, "link stands", slog.String("device_id", s.cfg.Identity.DeviceID),
 		slog.String("link_id", s.welcome.GetLinkId()), slog.Uint64("epoch", s.welcome.GetEpoch()))
 
+	if err := s.keeper.proven(); err != nil { // the next link does it again
+		s.cfg.Log.WarnContext(ctx, "the old token is kept on", slog.Any("error", err))
+	}
+	if s.welcome.GetRotateToken() {
+		signal(s.renew)
+	}
 	var writer sync.WaitGroup
 	writer.Go(func() { s.write(ctx, linkCtx) })
+	writer.Go(func() {
+		select {
+		case <-linkCtx.Done():
+		case <-s.renew:
+			s.rotate(linkCtx)
+		}
+	})
 	end := s.read(ctx, linkCtx, frames)
 	s.exec.detach(s.out)
 	s.cancel(end.err)
@@ -149,6 +169,8 @@ func (s *session) take(ctx context.Context, frame *devicev1.ServerFrame, at time
 		s.exec.receipt(ctx, kind.Receipt.GetCommandIds())
 	case *devicev1.ServerFrame_Resync:
 		signal(s.resync)
+	case *devicev1.ServerFrame_Rotate:
+		signal(s.renew)
 	case *devicev1.ServerFrame_End:
 		return kind.End
 	default: // a frame of a newer server, or a second welcome

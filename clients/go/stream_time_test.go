@@ -84,7 +84,7 @@ func (l *lived) DispatchStream(ctx context.Context, stream controlv1connect.Comm
 func (l *lived) bubble() *stream {
 	server := connect.NewServer()
 	controlv1connect.RegisterCommandServiceHandler(server, l)
-	client := connect.NewClient(connectinprocess.New(server), plain(""))
+	client := connect.NewClient(connectinprocess.New(server), plain(func() string { return "" }))
 	return newStream(controlv1connect.NewCommandServiceClient(client), false)
 }
 

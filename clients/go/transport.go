@@ -40,7 +40,7 @@ type HTTPClient interface {
 
 // newCallerHTTP makes a client for short calls: HTTP/1.1 with connections kept alive, which is cheaper for them than
 // HTTP/2.
-func newCallerHTTP() *http.Client {
+func newCallerHTTP(w wire) *http.Client {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	return &http.Client{CheckRedirect: stay, Transport: &http.Transport{
@@ -51,6 +51,7 @@ func newCallerHTTP() *http.Client {
 		MaxIdleConnsPerHost: callerConns,
 		IdleConnTimeout:     idleTimeout,
 		TLSHandshakeTimeout: tlsTimeout,
+		TLSClientConfig:     w.tls.Clone(),
 	}}
 }
 
@@ -59,7 +60,7 @@ func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse
 
 // newLinkHTTP makes a client for links: HTTP/2, without TLS where the address says http, with pings. A connection
 // ends with its link, so that one that went silent never carries the next.
-func newLinkHTTP() *http.Client {
+func newLinkHTTP(w wire) *http.Client {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
@@ -69,6 +70,7 @@ func newLinkHTTP() *http.Client {
 		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		DisableKeepAlives:   true,
 		TLSHandshakeTimeout: tlsTimeout,
+		TLSClientConfig:     w.tls.Clone(),
 		HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 	}}
 }
@@ -97,16 +99,23 @@ func serverURL(raw string) (string, error) {
 
 // newRPC makes the client that generated service clients are built on. Its errors are *Error.
 func newRPC(c HTTPClient, server, token string, options ...connecthttp.Option) *connect.Client {
+	return newRPCWith(c, server, func() string { return token }, options...)
+}
+
+// newRPCWith is newRPC with a token that may change from call to call.
+func newRPCWith(c HTTPClient, server string, token func() string, options ...connecthttp.Option) *connect.Client {
 	options = append([]connecthttp.Option{connecthttp.WithCompressMinBytes(compressFrom)}, options...)
 	return connect.NewClient(connecthttp.NewTransport(c, server, options...), plain(token))
 }
 
 // plain sends the token and turns the transport's errors into the client's own.
-func plain(token string) connect.ClientInterceptor {
+func plain(token func() string) connect.ClientInterceptor {
 	return func(next connect.ClientFunc) connect.ClientFunc {
 		return func(ctx context.Context, spec connect.Spec) (connect.ClientStream, error) {
-			if info, ok := connect.CallInfoForClientContext(ctx); ok && token != "" {
-				info.RequestHeader().Set("Authorization", "Bearer "+token)
+			if info, ok := connect.CallInfoForClientContext(ctx); ok {
+				if secret := token(); secret != "" {
+					info.RequestHeader().Set("Authorization", "Bearer "+secret)
+				}
 			}
 			stream, err := next(ctx, spec)
 			if err != nil {
@@ -133,6 +142,10 @@ func translate(err error) error {
 	var own *Error
 	if err == nil || errors.As(err, &own) {
 		return err
+	}
+	var stranger *ServerKeyError
+	if errors.As(err, &stranger) {
+		return &Error{Code: CodeUnavailable, Message: stranger.Error(), cause: stranger}
 	}
 	var ce *connect.Error
 	if !errors.As(err, &ce) {

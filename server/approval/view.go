@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -59,18 +60,14 @@ func Shown(cat *catalog.Catalogue, raw []byte) (*commandv1.Action, error) {
 	if err := proto.Unmarshal(raw, action); err != nil {
 		return nil, fmt.Errorf("decode action: %w", err)
 	}
-	entry, err := cat.ByAction(action)
-	if err != nil { // of another version of this program: nothing of it is known, so nothing of it is shown
-		return &commandv1.Action{}, nil
+	shown, ok := cat.Redact(action).(*commandv1.Action)
+	if !ok {
+		return nil, errNoAction
 	}
-	body, err := entry.Body(action)
-	if err != nil {
-		return nil, fmt.Errorf("read arguments: %w", err)
-	}
-	body = proto.Clone(body.Interface()).ProtoReflect()
-	hide(body)
-	return entry.Wrap(body.Interface())
+	return shown, nil
 }
+
+var errNoAction = errors.New("what is left of the action is none")
 
 // hide clears the sensitive fields of a message and of those in it. What this program does not know goes too: nobody can say
 // what it is.

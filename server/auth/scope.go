@@ -19,9 +19,11 @@ func Allowed(have, want optionv1.Scope) error {
 			return nil
 		}
 	case optionv1.Scope_SCOPE_VIEWER, optionv1.Scope_SCOPE_OPERATOR, optionv1.Scope_SCOPE_OWNER:
-		if have != optionv1.Scope_SCOPE_DEVICE && have >= want {
+		if have >= want && have <= optionv1.Scope_SCOPE_OWNER { // device and hook are above, and include nothing
 			return nil
 		}
+	case optionv1.Scope_SCOPE_HOOK: // what takes hooks is no method of the contract
+		return fault.New(fault.Forbidden, "this method is for webhooks only")
 	default:
 		return fault.New(fault.Forbidden, "this method is not offered to anybody")
 	}

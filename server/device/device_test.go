@@ -20,7 +20,7 @@ func TestACodeLivesFiveMinutes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := device.NewPairing(rand.Reader, time.Now)
-		code, err := p.Make("w")
+		code, err := p.Make("w", "t")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,15 +30,15 @@ func TestACodeLivesFiveMinutes(t *testing.T) {
 		}
 		<-time.After(device.CodeLife - time.Second)
 		typed := " " + strings.ToLower(strings.ReplaceAll(code.Code, "-", " "))
-		if workspace, word, err := p.Redeem(typed); err != nil || workspace != "w" || word != code.CheckWord {
-			t.Errorf("redeem %q: %q, %q, %v", typed, workspace, word, err)
+		if got, err := p.Redeem(typed); err != nil || got.CheckWord != code.CheckWord {
+			t.Errorf("redeem %q: %+v, %v", typed, got, err)
 		}
-		late, err := p.Make("w")
+		late, err := p.Make("w", "t")
 		if err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(device.CodeLife)
-		if _, _, err := p.Redeem(late.Code); fault.CodeOf(err) != fault.Forbidden {
+		if _, err := p.Redeem(late.Code); fault.CodeOf(err) != fault.Forbidden {
 			t.Errorf("after five minutes: %v", err)
 		}
 	})
@@ -48,7 +48,7 @@ func TestGuessesAreThrottledAndBurnTheCode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := device.NewPairing(rand.Reader, time.Now)
-		code, err := p.Make("w")
+		code, err := p.Make("w", "t")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestGuessesAreThrottledAndBurnTheCode(t *testing.T) {
 		var guessers sync.WaitGroup
 		for range 10_000 {
 			guessers.Go(func() {
-				_, _, err := p.Redeem("AAAAA-AAAAA")
+				_, err := p.Redeem("AAAAA-AAAAA")
 				mu.Lock()
 				defer mu.Unlock()
 				counts[fault.CodeOf(err)]++
@@ -68,14 +68,14 @@ func TestGuessesAreThrottledAndBurnTheCode(t *testing.T) {
 			t.Errorf("answers: %v", counts)
 		}
 		<-time.After(10 * time.Second)
-		if _, _, err := p.Redeem(code.Code); fault.CodeOf(err) != fault.Forbidden {
+		if _, err := p.Redeem(code.Code); fault.CodeOf(err) != fault.Forbidden {
 			t.Errorf("the code after the attack: %v", err)
 		}
-		fresh, err := p.Make("w")
+		fresh, err := p.Make("w", "t")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := p.Redeem(fresh.Code); err != nil {
+		if _, err := p.Redeem(fresh.Code); err != nil {
 			t.Errorf("a new code after the attack: %v", err)
 		}
 	})
@@ -87,7 +87,7 @@ func TestCodesThatWaitAreBounded(t *testing.T) {
 	var err error
 	n := 0
 	for ; err == nil && n < 100; n++ {
-		_, err = p.Make("w")
+		_, err = p.Make("w", "t")
 	}
 	if fault.CodeOf(err) != fault.Busy || n != 17 {
 		t.Errorf("after %d codes: %v", n, err)
@@ -202,5 +202,20 @@ func TestADeviceIsAwayForAGrace(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestACodeWorksOnce(t *testing.T) {
+	t.Parallel()
+	p := device.NewPairing(rand.Reader, time.Now)
+	code, err := p.Make("w", "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Redeem(code.Code); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Redeem(code.Code); fault.CodeOf(err) != fault.Forbidden {
+		t.Errorf("the second time: %v", err)
 	}
 }

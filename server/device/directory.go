@@ -42,6 +42,8 @@ type Device struct {
 	// Skew is how far its wall clock was ahead of the server's when it connected. It is shown, never stored, and
 	// nothing depends on it.
 	Skew time.Duration
+	// Dial is the number that the present link's Hello had, which orders the dials of a device; zero if it had none.
+	Dial uint64
 }
 
 // Store keeps devices.
@@ -172,13 +174,17 @@ func (d *Directory) List(workspace string) []Device {
 	return out
 }
 
-// Online notes a new link of a device. It implements link.Directory.
+// Online notes a new link of a device. It implements link.Directory. It is a conflict if the present link was dialled
+// later: this Hello was held up on its way.
 func (d *Directory) Online(_ context.Context, id string, hello *devicev1.Hello) (string, uint64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	dev := d.devices[id]
 	if dev == nil {
 		return "", 0, fault.New(fault.NotFound, "this device was revoked: pair it again")
+	}
+	if dev.Online && hello.GetDial() != 0 && hello.GetDial() < dev.Dial {
+		return "", 0, fault.New(fault.Conflict, "this device has dialled again since: the later link stays")
 	}
 	change := controlv1.DeviceChange_DEVICE_CHANGE_UNSPECIFIED
 	if !dev.Online && !dev.Away {
@@ -191,6 +197,7 @@ func (d *Directory) Online(_ context.Context, id string, hello *devicev1.Hello) 
 	if hello.GetTime() != nil {
 		dev.Skew = hello.GetTime().AsTime().Sub(dev.LastSeen)
 	}
+	dev.Dial = hello.GetDial()
 	dev.Boot = hello.GetBootTag()
 	dev.Actions = hello.GetActions()
 	dev.Agent = orElse(hello.GetAgent(), dev.Agent)
@@ -227,6 +234,9 @@ func (d *Directory) Rename(ctx context.Context, workspace, id, name string) (Dev
 	if err != nil {
 		return Device{}, err
 	}
+	if name, err = deviceName(name); err != nil {
+		return Device{}, err
+	}
 	dev.Name = name
 	if err := d.store.Rename(ctx, dev); err != nil {
 		return Device{}, fmt.Errorf("rename device %s: %w", id, err)
@@ -255,6 +265,16 @@ func (d *Directory) Revoke(ctx context.Context, workspace, id string) error {
 	delete(d.devices, id)
 	clear(d.names)
 	return nil
+}
+
+// Origin is the extension's origin that a device was paired with; empty for others.
+func (d *Directory) Origin(id string) string {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if dev := d.devices[id]; dev != nil {
+		return dev.Origin
+	}
+	return ""
 }
 
 // Origins are the extension origins that devices were paired with.

@@ -29,6 +29,7 @@ type Code struct {
 	CheckWord string
 	ExpiresAt time.Time
 	workspace string
+	maker     string // id of the token that it was made with
 	misses    int
 }
 
@@ -48,8 +49,8 @@ func NewPairing(random io.Reader, now func() time.Time) *Pairing {
 	return &Pairing{random: random, now: now, tokens: guessBurst}
 }
 
-// Make makes a code for one device of a workspace.
-func (p *Pairing) Make(workspace string) (Code, error) {
+// Make makes a code for one device of a workspace. The maker is the id of a token.
+func (p *Pairing) Make(workspace, maker string) (Code, error) {
 	code, err := ident.Token(p.random, codeLength)
 	if err != nil {
 		return Code{}, err
@@ -64,15 +65,15 @@ func (p *Pairing) Make(workspace string) (Code, error) {
 	if len(p.codes) >= maxCodes {
 		return Code{}, fault.New(fault.Busy, "%d pairing codes are waiting: use one or wait until they expire", maxCodes).Retry()
 	}
-	c := Code{Code: code, CheckWord: word, ExpiresAt: p.now().Add(CodeLife), workspace: workspace}
+	c := Code{Code: code, CheckWord: word, ExpiresAt: p.now().Add(CodeLife), workspace: workspace, maker: maker}
 	p.codes = append(p.codes, c)
 	c.Code = strings.ToUpper(code[:5] + "-" + code[5:])
 	return c, nil
 }
 
-// Redeem uses a code up and says which workspace it was made for. Each wrong guess counts against every code that
-// waits; five burn it. Guesses are throttled over all callers.
-func (p *Pairing) Redeem(guess string) (workspace, word string, err error) {
+// Redeem uses a code up and says what it was made for. Each wrong guess counts against every code that waits; five burn
+// it. Guesses are throttled over all callers, wherever they come from.
+func (p *Pairing) Redeem(guess string) (Code, error) {
 	guess = normalize(guess)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +81,7 @@ func (p *Pairing) Redeem(guess string) (workspace, word string, err error) {
 	p.tokens = min(guessBurst, p.tokens+float64(now.Sub(p.guessed))/float64(guessEvery))
 	p.guessed = now
 	if p.tokens < 1 {
-		return "", "", fault.New(fault.Busy, "too many pairing attempts: wait a moment").Retry()
+		return Code{}, fault.New(fault.Busy, "too many pairing attempts: wait a moment").Retry()
 	}
 	p.tokens--
 	p.drop()
@@ -93,13 +94,13 @@ func (p *Pairing) Redeem(guess string) (workspace, word string, err error) {
 	if found >= 0 {
 		c := p.codes[found]
 		p.codes = append(p.codes[:found], p.codes[found+1:]...)
-		return c.workspace, c.CheckWord, nil
+		return c, nil
 	}
 	for i := range p.codes {
 		p.codes[i].misses++
 	}
 	p.drop()
-	return "", "", fault.New(fault.Forbidden,
+	return Code{}, fault.New(fault.Forbidden,
 		"this pairing code is wrong, used, or older than five minutes: make a new one with `throwbar pair`")
 }
 

@@ -98,7 +98,7 @@ func (d *Dispatcher) plan(ctx context.Context, req Request) ([]*part, error) {
 	}
 	if _, dynamic := args.Interface().(*dynamicpb.Message); dynamic || !req.Checked { // the edge cannot see into the former
 		if err := protovalidate.Validate(args.Interface()); err != nil {
-			return nil, fault.New(fault.Invalid, "the arguments of %s break a rule: %v", entry.Name, err)
+			return nil, fault.New(fault.Invalid, "the arguments of %s break a rule: %s", entry.Name, catalog.Problem(err))
 		}
 	}
 	if req.TTL > entry.MaxTTL() {

@@ -416,13 +416,15 @@ func TestPartsAreRefusedOneByOne(t *testing.T) {
 	for i := range many {
 		many[i] = "lap_tb1-" + string(rune('1'+i%9)) + "0"
 	}
+	unasked := request(closing(many...))
+	unasked.Detached = true
 	for name, row := range map[string]struct {
 		req  dispatch.Request
 		want commandv1.ErrorCode
 	}{
-		"foreign device":       {request(closing("else_tb1-1")), notFound},
-		"another start":        {request(closing("lap_told-1")), notFound},
-		"too many without ask": {request(closing(many...)), denied},
+		"foreign device":                    {request(closing("else_tb1-1")), notFound},
+		"another start":                     {request(closing("lap_told-1")), notFound},
+		"too many, and nobody can be asked": {unasked, denied},
 	} {
 		res, err := w.Dispatch(t.Context(), row.req)
 		if err != nil || res.GetOutcomes()[0].GetError().GetCode() != row.want {

@@ -231,7 +231,7 @@ func summarize(out protoreflect.Message) string {
 	fields := out.Descriptor().Fields()
 	for i := range fields.Len() {
 		fd := fields.Get(i)
-		if fd.IsList() || fd.IsMap() {
+		if fd.IsList() || fd.IsMap() || catalog.Sensitive(fd) {
 			continue
 		}
 		isID := fd.Kind() == protoreflect.StringKind && catalog.TargetOf(fd) != optionv1.Target_TARGET_UNSPECIFIED

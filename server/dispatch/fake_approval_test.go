@@ -3,8 +3,13 @@ package dispatch_test
 import (
 	"context"
 	"slices"
+	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	"throwbar.dev/throwbar/server/approval"
 	"throwbar.dev/throwbar/server/dispatch"
 	"throwbar.dev/throwbar/server/fault"
@@ -18,20 +23,30 @@ type shelf struct {
 	denials   []dispatch.Denial
 }
 
+// hooks are called at a moment that a test wants to do something in; each is called without the book's mu.
+type hooks struct {
+	before func()                  // a decision was written, and nobody knows yet
+	asked  func(approval.Approval) // an approval was written, and nobody knows yet
+}
+
 func (b *book) note(a *approval.Approval) {
 	b.shelf.events = append(b.shelf.events, a.ID+" "+string(a.State))
 }
 
 func (b *book) Ask(_ context.Context, a *approval.Approval, commands []dispatch.Record) error {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	if b.shelf.refuse != nil {
+		defer b.mu.Unlock()
 		return b.shelf.refuse
 	}
 	for _, rec := range commands {
 		b.rows[rec.ID] = rec
 	}
 	b.put(a)
+	b.mu.Unlock()
+	if b.asked != nil {
+		b.asked(*a)
+	}
 	return nil
 }
 
@@ -120,6 +135,7 @@ func (b *book) GetApproval(_ context.Context, workspace, id string) (approval.Ap
 		rec := b.rows[out.Calls[i].Command]
 		out.Calls[i].Device, out.Calls[i].Name, out.Calls[i].TTL = rec.Device, rec.Name, rec.TTL
 		out.Calls[i].Principal, out.Calls[i].Conversation, out.Calls[i].Origin = rec.Principal, rec.Conversation, rec.Origin
+		out.Calls[i].Targets = slices.Clone(out.Calls[i].Targets)
 	}
 	return out, nil
 }
@@ -138,6 +154,11 @@ func (b *book) ListApprovals(_ context.Context, f approval.Filter) ([]approval.A
 }
 
 func (b *book) DecideApprovals(_ context.Context, changes []*approval.Change) error {
+	defer func() {
+		if b.before != nil {
+			b.before()
+		}
+	}()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range changes {
@@ -192,4 +213,42 @@ func (b *book) only() approval.Approval {
 		}
 	}
 	return approval.Approval{}
+}
+
+// happened are the events of approvals.
+func (b *book) happened() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.shelf.events)
+}
+
+// change changes an approval and its first command behind everybody's back.
+func (b *book) change(id string, mutate func(*approval.Approval, *dispatch.Record)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a := b.shelf.approvals[id]
+	command := a.Calls[0].Command
+	rec := b.rows[command]
+	mutate(a, &rec)
+	b.rows[command] = rec
+}
+
+func days(n int) *durationpb.Duration { return durationpb.New(time.Duration(n) * 24 * time.Hour) }
+
+func withCancel(t *testing.T) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithCancel(t.Context())
+}
+
+func bytesOf(action *commandv1.Action) []byte {
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(action)
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+func detached(req dispatch.Request) dispatch.Request {
+	req.Detached = true
+	return req
 }

@@ -41,6 +41,7 @@ type book struct {
 	deaf  error // of Late
 	steps []string
 	shelf shelf
+	hooks
 
 	sweeps [][2]time.Time
 }

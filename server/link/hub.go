@@ -37,7 +37,8 @@ type State interface {
 
 // Directory is told who comes and goes.
 type Directory interface {
-	// Online returns the device's name and the number of its new link, higher than any before.
+	// Online returns the device's name and the number of its new link, higher than any before. It is a conflict if the
+	// present link was dialled later.
 	Online(ctx context.Context, device string, hello *devicev1.Hello) (name string, epoch uint64, err error)
 	Offline(device string, epoch uint64)
 	// Away is called instead of Offline when the server stops: the device will come back.
@@ -126,12 +127,17 @@ func (h *Hub) Admit(ctx context.Context) error {
 }
 
 // Open begins a link. The newest link of a device wins: an older one is told that it is replaced. The Welcome is the
-// first frame of the new one, and what waits for the device follows. The caller then has to call Serve.
-func (h *Hub) Open(ctx context.Context, device, transport string, hello *devicev1.Hello) (*Link, error) {
+// first frame of the new one, and what waits for the device follows. Rotate says whether the device should take another
+// token. The caller then has to call Serve.
+func (h *Hub) Open(ctx context.Context, device, transport string, hello *devicev1.Hello, rotate func() bool) (*Link, error) {
 	if hello.GetDeviceId() != device {
 		return nil, fault.New(fault.Forbidden, "the token belongs to another device than %q", hello.GetDeviceId())
 	}
 	name, epoch, err := h.Directory.Online(ctx, device, hello)
+	if fault.CodeOf(err) == fault.Conflict {
+		h.Log.InfoContext(ctx, "a late hello was refused", slog.String("device_id", device), slog.Uint64("dial", hello.GetDial()))
+		return nil, replaced()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open a link of %s: %w", device, err)
 	}
@@ -142,14 +148,19 @@ func (h *Hub) Open(ctx context.Context, device, transport string, hello *devicev
 		return nil, end
 	}
 	h.Meter.LinkOpened(transport)
+	asked := rotate()
 	keep := h.commands.Reconnected(device, hello.GetRunningCommandIds(), nil)
 	l.queue(&devicev1.ServerFrame{Kind: &devicev1.ServerFrame_Welcome{Welcome: &devicev1.Welcome{
 		LinkId: l.ID, Epoch: epoch, Heartbeat: durationpb.New(h.Heartbeat), Lease: durationpb.New(h.Lease),
 		Resync: h.State.Attach(device, hello.GetBootTag(), epoch), KeepCommandIds: keep, Name: name,
+		RotateToken: asked,
 	}}})
 	if end := h.settle(l); end != nil {
 		l.finish(end)
 		return l, nil // Serve says why
+	}
+	if !asked && rotate() { // it was asked for meanwhile, when there was no link to tell
+		l.queue(rotation())
 	}
 	// The outcomes come after the link stands, for their receipts travel on it, and before what waits is sent again.
 	for _, o := range hello.GetOutcomes() {
@@ -253,6 +264,17 @@ func (h *Hub) Connected(device string) uint64 {
 func (h *Hub) Send(device string, epoch uint64, frame *devicev1.ServerFrame) bool {
 	l := h.current(device)
 	return l != nil && l.Epoch == epoch && l.queue(frame)
+}
+
+// Rotate asks the device to take another token, if it has a link.
+func (h *Hub) Rotate(device string) {
+	if l := h.current(device); l != nil {
+		l.queue(rotation())
+	}
+}
+
+func rotation() *devicev1.ServerFrame {
+	return &devicev1.ServerFrame{Kind: &devicev1.ServerFrame_Rotate{Rotate: &devicev1.RotateRequest{}}}
 }
 
 // Revoke ends a device's link at once.

@@ -91,6 +91,8 @@ func command(id string) *devicev1.ServerFrame {
 	return &devicev1.ServerFrame{Kind: &devicev1.ServerFrame_Command{Command: &devicev1.CommandRequest{CommandId: id}}}
 }
 
+func never() bool { return false }
+
 // wire is a device's end in memory.
 type wire struct {
 	stuck chan struct{} // Send waits for it, or for the end
@@ -168,7 +170,7 @@ func newBench(change func(*link.Config)) *bench {
 // open opens a link and serves it until it ends.
 func (b *bench) open(t testing.TB, device string, w *wire) *link.Link {
 	t.Helper()
-	l, err := b.hub.Open(t.Context(), device, link.Bidi, &devicev1.Hello{DeviceId: device})
+	l, err := b.hub.Open(t.Context(), device, link.Bidi, &devicev1.Hello{DeviceId: device}, never)
 	if err != nil {
 		return nil
 	}
@@ -482,7 +484,7 @@ func FuzzFrames(f *testing.F) {
 func TestALinkThatEndedBeforeItIsServedIsOverSoon(t *testing.T) {
 	t.Parallel()
 	b := newBench(nil)
-	l, err := b.hub.Open(t.Context(), "d", link.Bidi, &devicev1.Hello{DeviceId: "d"})
+	l, err := b.hub.Open(t.Context(), "d", link.Bidi, &devicev1.Hello{DeviceId: "d"}, never)
 	if err != nil {
 		t.Fatal(err)
 	}

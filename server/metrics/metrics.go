@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/common/expfmt"
 
+	"throwbar.dev/throwbar/server/device"
 	"throwbar.dev/throwbar/server/dispatch"
 	"throwbar.dev/throwbar/server/event"
 	"throwbar.dev/throwbar/server/link"
@@ -23,6 +24,7 @@ import (
 var (
 	_ link.Meter     = (*Metrics)(nil)
 	_ dispatch.Meter = (*Metrics)(nil)
+	_ device.Meter   = (*Metrics)(nil)
 	_ event.Meter    = (*Metrics)(nil)
 	_ rpc.Meter      = (*Metrics)(nil)
 	_ storage.Meter  = (*Metrics)(nil)
@@ -44,6 +46,9 @@ type Metrics struct {
 	watchesEnded *prometheus.CounterVec
 	requests     *prometheus.GaugeVec
 	connections  prometheus.Gauge
+	pairings     *prometheus.CounterVec
+	called       *prometheus.CounterVec
+	turnedAway   *prometheus.CounterVec
 	writes       *prometheus.HistogramVec
 }
 
@@ -64,6 +69,9 @@ func New() *Metrics {
 		Name: "throwbar_http_streams", Help: "Requests and held streams that are open.",
 	}, []string{"protocol"})
 	m.registry.MustRegister(m.requests)
+	m.pairings = m.counters("pairing_attempts_total", "Attempts to pair: paired, wrong, or throttled without a look.", "result")
+	m.called = m.counters("calls_total", "Calls that came through the listener's rules; their tokens are looked at after that.", "procedure")
+	m.turnedAway = m.counters("http_refused_total", "Requests that the listener's rules or limits did not let through.", "reason")
 	m.connections = m.gauge("http_connections", "Connections that are open.")
 	m.writes = m.histograms("store_write_seconds", "Time from a write's request until it is committed.", seconds, "kind")
 	return m
@@ -185,6 +193,9 @@ func (m *Metrics) StreamOpened(protocol string) { m.requests.WithLabelValues(pro
 // StreamClosed implements rpc.Meter.
 func (m *Metrics) StreamClosed(protocol string) { m.requests.WithLabelValues(protocol).Dec() }
 
+// PairingTried implements device.Meter.
+func (m *Metrics) PairingTried(result string) { m.pairings.WithLabelValues(result).Inc() }
+
 // Connection counts a connection that opens, or closes.
 func (m *Metrics) Connection(opens bool) {
 	if opens {
@@ -198,3 +209,9 @@ func (m *Metrics) Connection(opens bool) {
 func (m *Metrics) StoreWrote(kind string, took time.Duration) {
 	m.writes.WithLabelValues(kind).Observe(took.Seconds())
 }
+
+// Called implements rpc.Meter.
+func (m *Metrics) Called(procedure string) { m.called.WithLabelValues(procedure).Inc() }
+
+// Refused implements rpc.Meter.
+func (m *Metrics) Refused(reason string) { m.turnedAway.WithLabelValues(reason).Inc() }

@@ -44,7 +44,7 @@ func (h *commandHandler) GetCommand(
 	if err != nil {
 		return nil, err
 	}
-	return &controlv1.GetCommandResponse{Command: command}, nil
+	return &controlv1.GetCommandResponse{Command: h.shown(command)}, nil
 }
 
 // ListCommands lists commands, newest first.
@@ -65,7 +65,10 @@ func (h *commandHandler) ListCommands(
 	if err != nil {
 		return nil, err
 	}
-	res := &controlv1.ListCommandsResponse{Commands: commands}
+	res := &controlv1.ListCommandsResponse{}
+	for _, c := range commands {
+		res.Commands = append(res.Commands, h.shown(c))
+	}
 	if more {
 		last := commands[len(commands)-1]
 		res.NextPageToken = nextKeyset(last.GetCreatedAt().AsTime(), last.GetCommandId())
@@ -103,7 +106,7 @@ func (h *commandHandler) CancelCommand(
 	if err != nil {
 		return nil, err
 	}
-	return &controlv1.CancelCommandResponse{Command: command}, nil
+	return &controlv1.CancelCommandResponse{Command: h.shown(command)}, nil
 }
 
 var _ controlv1connect.CatalogueServiceHandler = (*catalogueHandler)(nil)

@@ -39,7 +39,12 @@ func deviceProto(d device.Device, tabs int, f browser.Freshness) *controlv1.Devi
 func tokenProto(t auth.Token) *controlv1.Token {
 	return &controlv1.Token{
 		TokenId: t.ID, Name: t.Name, Scope: t.Scope, CreatedAt: stamp(t.CreatedAt), DeviceId: t.Device,
+		ExpiresAt: stamp(t.ExpiresAt),
 	}
+}
+
+func workspaceProto(w auth.Workspace) *controlv1.Workspace {
+	return &controlv1.Workspace{Name: w.Name, CreatedAt: stamp(w.CreatedAt)}
 }
 
 func dispatchRequest(token auth.Token, req *controlv1.DispatchRequest) dispatch.Request {

@@ -18,7 +18,10 @@ const helloWithin = 5 * time.Second
 
 var _ devicev1connect.DeviceServiceHandler = (*deviceHandler)(nil)
 
-type deviceHandler struct{ cfg Config }
+type deviceHandler struct {
+	cfg      Config
+	refusals *refusals
+}
 
 // Pair exchanges a pairing code for a device's id and token.
 func (h *deviceHandler) Pair(ctx context.Context, req *devicev1.PairRequest) (*devicev1.PairResponse, error) {
@@ -28,7 +31,7 @@ func (h *deviceHandler) Pair(ctx context.Context, req *devicev1.PairRequest) (*d
 			origin = o
 		}
 	}
-	enrolment, err := h.cfg.Enroller.Pair(ctx, req, origin)
+	enrolment, err := h.cfg.Enroller.Pair(ctx, req, origin, peerOf(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -58,11 +61,24 @@ func (h *deviceHandler) Connect(ctx context.Context, stream devicev1connect.Devi
 	if len(first.GetFrames()) != 1 || first.GetFrames()[0].GetHello() == nil {
 		return fault.New(fault.Invalid, "the first message of a link has to be a Hello, and nothing else")
 	}
-	l, err := h.cfg.Hub.Open(ctx, token.Device, link.Bidi, first.GetFrames()[0].GetHello())
+	l, err := h.open(ctx, token, link.Bidi, first.GetFrames()[0].GetHello())
 	if err != nil {
 		return turnAway(err, wire.Send)
 	}
 	return l.Serve(ctx, wire, func() error { return receive(l, stream) })
+}
+
+// open opens a link with the token's own proof: nothing that says another device's name, or comes with a token that is
+// void meanwhile, takes a link's place.
+func (h *deviceHandler) open(ctx context.Context, token auth.Token, transport string, hello *devicev1.Hello) (*link.Link, error) {
+	if err := h.cfg.Tokens.Check(token); err != nil {
+		return nil, err
+	}
+	l, err := h.cfg.Hub.Open(ctx, token.Device, transport, hello, func() bool { return h.cfg.Tokens.ShouldRotate(token) })
+	if fault.CodeOf(err) == fault.Forbidden {
+		h.refusals.note(ctx, "hello", token.Device, err)
+	}
+	return l, err
 }
 
 // Watch holds a device's link as a stream of server frames.
@@ -77,7 +93,7 @@ func (h *deviceHandler) Watch(
 	if err := h.cfg.Hub.Admit(ctx); err != nil {
 		return turnAway(err, wire.Send)
 	}
-	l, err := h.cfg.Hub.Open(ctx, token.Device, link.Watch, req.GetHello())
+	l, err := h.open(ctx, token, link.Watch, req.GetHello())
 	if err != nil {
 		return turnAway(err, wire.Send)
 	}
@@ -109,6 +125,14 @@ func (h *deviceHandler) Report(ctx context.Context, req *devicev1.ReportRequest)
 }
 
 // RotateToken gives the device another token.
-func (h *deviceHandler) RotateToken(context.Context, *devicev1.RotateTokenRequest) (*devicev1.RotateTokenResponse, error) {
-	return nil, fault.New(fault.Unsupported, "devices cannot take another token yet")
+func (h *deviceHandler) RotateToken(ctx context.Context, _ *devicev1.RotateTokenRequest) (*devicev1.RotateTokenResponse, error) {
+	token, err := auth.From(ctx)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := h.cfg.Tokens.Rotate(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+	return &devicev1.RotateTokenResponse{Token: secret}, nil
 }

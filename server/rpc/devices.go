@@ -7,7 +7,6 @@ import (
 	"throwbar.dev/throwbar/gen/go/throwbar/control/v1/controlv1connect"
 	"throwbar.dev/throwbar/server/auth"
 	"throwbar.dev/throwbar/server/device"
-	"throwbar.dev/throwbar/server/fault"
 )
 
 var _ controlv1connect.DevicesServiceHandler = (*devicesHandler)(nil)
@@ -70,10 +69,25 @@ func (h *devicesHandler) RevokeDevice(
 	if err := h.cfg.Directory.Revoke(ctx, token.Workspace, req.GetDeviceId()); err != nil {
 		return nil, err
 	}
+	h.cfg.Hub.Revoke(req.GetDeviceId()) // before its calls end with its tokens: it is told why
 	h.cfg.Tokens.ForgetDevice(req.GetDeviceId())
-	h.cfg.Hub.Revoke(req.GetDeviceId())
 	h.cfg.Browser.Forget(req.GetDeviceId())
 	return &controlv1.RevokeDeviceResponse{}, nil
+}
+
+// RotateDevice has a device take another token.
+func (h *devicesHandler) RotateDevice(
+	ctx context.Context, req *controlv1.RotateDeviceRequest,
+) (*controlv1.RotateDeviceResponse, error) {
+	token, err := auth.From(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.cfg.Tokens.AskRotation(ctx, token.Workspace, req.GetDeviceId(), token.ID); err != nil {
+		return nil, err
+	}
+	h.cfg.Hub.Rotate(req.GetDeviceId())
+	return &controlv1.RotateDeviceResponse{}, nil
 }
 
 // CreatePairingCode makes a code for one device.
@@ -84,69 +98,11 @@ func (h *devicesHandler) CreatePairingCode(
 	if err != nil {
 		return nil, err
 	}
-	code, err := h.cfg.Pairing.Make(token.Workspace)
+	code, err := h.cfg.Enroller.Code(ctx, token)
 	if err != nil {
 		return nil, err
 	}
 	return &controlv1.CreatePairingCodeResponse{
 		Code: code.Code, ExpiresAt: stamp(code.ExpiresAt), CheckWord: code.CheckWord,
 	}, nil
-}
-
-var _ controlv1connect.TokenServiceHandler = (*tokenHandler)(nil)
-
-type tokenHandler struct{ tokens *auth.Tokens }
-
-// CreateToken makes a token.
-func (h *tokenHandler) CreateToken(
-	ctx context.Context, req *controlv1.CreateTokenRequest,
-) (*controlv1.CreateTokenResponse, error) {
-	caller, err := auth.From(ctx)
-	if err != nil {
-		return nil, err
-	}
-	token, secret, err := h.tokens.Issue(ctx, caller.Workspace, req.GetName(), req.GetScope())
-	if err != nil {
-		return nil, err
-	}
-	return &controlv1.CreateTokenResponse{Token: tokenProto(token), Secret: secret}, nil
-}
-
-// ListTokens lists tokens of people and programs.
-func (h *tokenHandler) ListTokens(
-	ctx context.Context, req *controlv1.ListTokensRequest,
-) (*controlv1.ListTokensResponse, error) {
-	caller, err := auth.From(ctx)
-	if err != nil {
-		return nil, err
-	}
-	from, err := offset(req.GetPageToken())
-	if err != nil {
-		return nil, err
-	}
-	all := h.tokens.List(caller.Workspace)
-	res := &controlv1.ListTokensResponse{}
-	for i := from; i < len(all) && len(res.GetTokens()) < size(req.GetPageSize()); i++ {
-		res.Tokens = append(res.Tokens, tokenProto(all[i]))
-	}
-	res.NextPageToken = nextOffset(from, len(res.GetTokens()), len(all))
-	return res, nil
-}
-
-// RevokeToken makes a token void.
-func (h *tokenHandler) RevokeToken(
-	ctx context.Context, req *controlv1.RevokeTokenRequest,
-) (*controlv1.RevokeTokenResponse, error) {
-	caller, err := auth.From(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &controlv1.RevokeTokenResponse{}, h.tokens.Revoke(ctx, caller.Workspace, req.GetTokenId())
-}
-
-// RotateDevice has a device take another token.
-func (h *devicesHandler) RotateDevice(
-	context.Context, *controlv1.RotateDeviceRequest,
-) (*controlv1.RotateDeviceResponse, error) {
-	return nil, fault.New(fault.Unsupported, "devices cannot take another token yet")
 }

@@ -9,6 +9,7 @@ import (
 	"connectrpc.com/connect/v2"
 	"connectrpc.com/connect/v2/connectproto"
 
+	"throwbar.dev/throwbar/catalog"
 	"throwbar.dev/throwbar/server/fault"
 )
 
@@ -75,5 +76,5 @@ func toConnect(ctx context.Context, log *slog.Logger, procedure string, err erro
 	}
 }
 
-// invalid is the error of a message that breaks a rule.
-func invalid(err error) error { return fault.New(fault.Invalid, "%v", err) }
+// invalid is the error of a message that breaks a rule. It has no value of the message.
+func invalid(err error) error { return fault.New(fault.Invalid, "%s", catalog.Problem(err)) }

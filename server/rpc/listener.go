@@ -1,24 +1,21 @@
 package rpc
 
 import (
-	"context"
-	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"throwbar.dev/throwbar/gen/go/throwbar/device/v1/devicev1connect"
-	"throwbar.dev/throwbar/server/fault"
 )
+
+// maxHeaders is how many header lines a request may have.
+const maxHeaders = 100
 
 // Listener has the rules of the address that the server listens on.
 type Listener struct {
-	// Hosts are the values of the Host header that are let through. A page that has its own name point at this
-	// machine brings that name along.
+	// Hosts are the values of the Host header that are let through, with the port where it is not the scheme's own. A page
+	// that has its own name point at this machine brings that name along.
 	Hosts []string
 	// Origins are the origins of pages that are let through, besides the server's own and those of paired extensions.
 	Origins []string
@@ -39,36 +36,115 @@ func LoopbackHosts(address string) []string {
 	return hosts
 }
 
-// guard refuses requests for a foreign host and from a foreign origin before any handler sees them.
-func (l Listener) guard(paired func() []string, next http.Handler) http.Handler {
+// denial is why the listener does not let a request through.
+type denial struct {
+	status int
+	reason string // its label in the metrics
+	text   string
+}
+
+// gate is what stands before every path of a listener: calls, health, reflection, metrics, and what does not exist.
+type gate struct {
+	hosts   map[string]bool
+	origins map[string]bool
+	paired  func() []string
+	meter   Meter // may be nil
+}
+
+// guard refuses requests for a foreign host, from a foreign page, and in a form that no client of ours sends, before
+// anything else sees them.
+func (l Listener) guard(paired func() []string, meter Meter, next http.Handler) http.Handler {
+	g := &gate{hosts: map[string]bool{}, origins: map[string]bool{}, paired: paired, meter: meter}
+	for _, host := range l.Hosts {
+		g.hosts[strings.ToLower(host)] = true
+	}
+	for _, origin := range l.Origins {
+		g.origins[origin] = true
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !slices.Contains(l.Hosts, strings.ToLower(r.Host)) {
-			http.Error(w, "this host name is not one of the server's", http.StatusForbidden)
+		safeHeaders(w.Header())
+		for _, check := range []func(*http.Request) *denial{g.target, g.source, form} {
+			if no := check(r); no != nil {
+				g.refuse(w, no)
+				return
+			}
+		}
+		g.share(w.Header(), r)
+		if r.Method == http.MethodOptions {
+			w.WriteHeader(http.StatusNoContent) // a preflight of an origin that may call
 			return
 		}
-		if origin := r.Header.Get("Origin"); origin != "" && !l.allows(origin, r, paired) {
-			http.Error(w, "pages of this origin may not call the server", http.StatusForbidden)
-			return
-		}
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		w.Header().Set("Cache-Control", "no-store")
 		next.ServeHTTP(w, r)
 	})
 }
 
-func (l Listener) allows(origin string, r *http.Request, paired func() []string) bool {
-	if slices.Contains(l.Origins, origin) || slices.Contains(paired(), origin) {
-		return true
+func (g *gate) refuse(w http.ResponseWriter, no *denial) {
+	if g.meter != nil {
+		g.meter.Refused(no.reason)
 	}
-	u, err := url.Parse(origin)
-	if err != nil {
-		return false
+	switch no.status {
+	case http.StatusMethodNotAllowed:
+		w.Header().Set("Allow", "GET, POST")
+	case http.StatusUnsupportedMediaType:
+		w.Header().Set("Accept-Post", acceptPost())
 	}
-	if (u.Scheme == "http" || u.Scheme == "https") && slices.Contains(l.Hosts, strings.ToLower(u.Host)) {
+	http.Error(w, no.text, no.status)
+}
+
+// target checks whom the request is for. An absolute target would name the host a second time, and so would a Host
+// header beside the authority of HTTP/2: a request that says it twice is for nobody.
+func (g *gate) target(r *http.Request) *denial {
+	lines := 0
+	for _, values := range r.Header {
+		lines += len(values)
+	}
+	switch {
+	case lines > maxHeaders:
+		return &denial{http.StatusRequestHeaderFieldsTooLarge, "headers", "the request has too many headers"}
+	case r.URL.Host != "" || r.URL.Scheme != "" || r.URL.User != nil || len(r.Header["Host"]) > 0:
+		return &denial{http.StatusBadRequest, "target", "the request has to name its host once, in Host or :authority"}
+	case !g.hosts[strings.ToLower(r.Host)]:
+		return &denial{http.StatusForbidden, "host", "this host name is not one of the server's: --allow-host adds one"}
+	}
+	return nil
+}
+
+// source checks which page the request comes from, if it comes from one. Browsers leave Origin out of some requests
+// that a page makes (images, forms by GET, navigations); then they say in Sec-Fetch-Site that it is a foreign one.
+func (g *gate) source(r *http.Request) *denial {
+	foreign := &denial{http.StatusForbidden, "origin", "pages of this origin may not call the server"}
+	origins, given := r.Header["Origin"]
+	if given {
+		if len(origins) != 1 || !g.allows(origins[0], r) {
+			return foreign
+		}
+		return nil
+	}
+	for _, site := range r.Header["Sec-Fetch-Site"] {
+		if site != "same-origin" && site != "none" {
+			return foreign
+		}
+	}
+	return nil
+}
+
+func (g *gate) allows(origin string, r *http.Request) bool {
+	if g.shares(origin) || ownOrigin(origin, r) {
 		return true
 	}
 	// An extension that is not paired yet may do that, and nothing else. Pairing pins its origin.
 	return r.URL.Path == devicev1connect.DeviceServicePairProcedure && isExtension(origin)
+}
+
+func (g *gate) shares(origin string) bool {
+	return g.origins[origin] || slices.Contains(g.paired(), origin)
+}
+
+// ownOrigin says whether an origin is the server's own, under the name that the request calls it by. Without TLS of its
+// own it may stand behind a proxy that has it.
+func ownOrigin(origin string, r *http.Request) bool {
+	host := strings.ToLower(r.Host)
+	return origin == "https://"+host || (r.TLS == nil && origin == "http://"+host)
 }
 
 // isExtension says whether an origin is that of a browser extension.
@@ -76,94 +152,35 @@ func isExtension(origin string) bool {
 	return strings.HasPrefix(origin, "chrome-extension://") || strings.HasPrefix(origin, "moz-extension://")
 }
 
-type deadlineKey struct{}
-
-// deadlines bound the reads and writes of one request.
-type deadlines struct {
-	control *http.ResponseController
-	within  time.Duration // how long a peer may go without reading
-
-	mu       sync.Mutex
-	extended time.Time // guarded by mu; when the write deadline was last moved
-	hurried  bool      // guarded by mu; it is moved no more
-}
-
-// withDeadlines gives handlers of streams a way to bound each read and write: a peer that does not read would block a
-// writer for ever. A connection that is used again starts without a deadline.
-func withDeadlines(within time.Duration, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d := &deadlines{control: http.NewResponseController(w), within: within}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), deadlineKey{}, d)))
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.hurried = true
-		if !d.extended.IsZero() {
-			_ = d.control.SetWriteDeadline(time.Time{}) // the response is written, or its connection is gone
-		}
-	})
-}
-
-// extendWrite moves the deadline of writes. HTTP/2 ends a stream whose deadline passes even if nothing is written, so
-// that it lies several heartbeats ahead; it is moved now and then only, for each move costs a turn of the connection's
-// loop. In tests without a network there is nothing to move.
-func extendWrite(ctx context.Context) error {
-	d, ok := ctx.Value(deadlineKey{}).(*deadlines)
-	if !ok {
-		return nil
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	now := time.Now()
-	if d.hurried || now.Sub(d.extended) < d.within/4 {
-		return nil
-	}
-	d.extended = now
-	if err := d.control.SetWriteDeadline(now.Add(d.within)); err != nil {
-		return fmt.Errorf("set write deadline: %w", err)
-	}
-	return nil
-}
-
-// endWrite ends a write that is blocked, and all that follow.
-func endWrite(ctx context.Context) {
-	if d, ok := ctx.Value(deadlineKey{}).(*deadlines); ok {
-		_ = d.control.SetWriteDeadline(time.Now()) // without a network there is nothing to end
-	}
-}
-
-// hurryWrite gives what is being written a short time more. The stream ends after that.
-func hurryWrite(ctx context.Context) {
-	d, ok := ctx.Value(deadlineKey{}).(*deadlines)
-	if !ok {
+// share lets pages of an allowed origin read the answer: that origin, by its name, and without cookies or other
+// credentials that the browser would add by itself.
+func (g *gate) share(h http.Header, r *http.Request) {
+	origin := r.Header.Get("Origin")
+	if origin == "" || ownOrigin(origin, r) {
 		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.hurried {
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Add("Vary", "Origin")
+	if r.Method == http.MethodOptions {
+		h.Set("Access-Control-Allow-Methods", "GET, POST")
+		h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Content-Encoding, Connect-Protocol-Version, "+
+			"Connect-Timeout-Ms, Connect-Content-Encoding, Grpc-Timeout, X-Grpc-Web, X-User-Agent")
+		h.Set("Access-Control-Max-Age", "600")
 		return
 	}
-	d.hurried = true
-	d.extended = time.Now()
-	_ = d.control.SetWriteDeadline(d.extended.Add(min(farewellWithin, d.within))) // a connection that is gone needs none
+	h.Set("Access-Control-Expose-Headers", "Content-Encoding, Connect-Content-Encoding, Grpc-Status, Grpc-Message, "+
+		"Grpc-Status-Details-Bin, Retry-After")
 }
 
-// readBy sets the deadline of reads; the zero time takes it away. It says false where there is nothing to set.
-func readBy(ctx context.Context, t time.Time) bool {
-	d, ok := ctx.Value(deadlineKey{}).(*deadlines)
-	return ok && d.control.SetReadDeadline(t) == nil
-}
-
-// sendWatched sends to a caller that follows something. One that does not read loses its stream, and comes back with
-// its cursor: it holds up nobody, but it must not be held for ever either.
-func sendWatched(ctx context.Context, send func() error) error {
-	if err := extendWrite(ctx); err != nil {
-		return err
-	}
-	began := time.Now()
-	err := send()
-	d, ok := ctx.Value(deadlineKey{}).(*deadlines)
-	if !ok || time.Since(began) < d.within/2 {
-		return err
-	}
-	return fault.Wrap(fault.Busy, err, "this watcher does not read what it is sent: follow again from the last cursor").Retry()
+// safeHeaders keep a browser from making more of an answer than it is. The server has no pages: what it says is never a
+// document, a script, or part of another page. Strict-Transport-Security is left out on purpose: it would hold for all
+// ports of the host, also for those that are not ours.
+func safeHeaders(h http.Header) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 }

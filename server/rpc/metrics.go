@@ -12,6 +12,10 @@ type Meter interface {
 	// StreamOpened is a request, or a stream that is held, by its protocol, for example HTTP/2.0.
 	StreamOpened(protocol string)
 	StreamClosed(protocol string)
+	// Called is a call that came through the listener's rules, by its procedure. Its token is not looked at yet.
+	Called(procedure string)
+	// Refused is a request that the rules or the limits of the listener did not let through.
+	Refused(reason string)
 }
 
 func counted(meter Meter, next http.Handler) http.Handler {
@@ -26,7 +30,7 @@ func counted(meter Meter, next http.Handler) http.Handler {
 }
 
 // readable lets those through who may read: metrics name nobody, but they say how much is done and when.
-func readable(tokens *auth.Tokens, next http.Handler) http.Handler {
+func readable(tokens *auth.Tokens, limits *throttle, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secret, err := auth.Bearer(r.Header.Get("Authorization"))
 		if err != nil {
@@ -35,6 +39,11 @@ func readable(tokens *auth.Tokens, next http.Handler) http.Handler {
 		}
 		token, err := tokens.Authenticate(secret)
 		if err != nil {
+			if wait := limits.failed(r.RemoteAddr); wait > 0 {
+				w.Header().Set("Retry-After", seconds(wait))
+				refuse(w, http.StatusTooManyRequests, err)
+				return
+			}
 			refuse(w, http.StatusUnauthorized, err)
 			return
 		}

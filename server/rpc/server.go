@@ -9,7 +9,6 @@ import (
 
 	"connectrpc.com/connect/v2"
 	"connectrpc.com/connect/v2/connecthttp"
-	"connectrpc.com/connect/v2/connectproto"
 	"connectrpc.com/grpcreflect/v2"
 
 	"throwbar.dev/throwbar/catalog"
@@ -43,44 +42,59 @@ type Config struct {
 	Approvals  *approval.Desk
 	Hub        *link.Hub
 	Directory  *device.Directory
-	Pairing    *device.Pairing
 	Enroller   *device.Enroller
 	Tokens     *auth.Tokens
+	Workspaces auth.Workspaces
 	Browser    *browser.State
 	Policy     *policy.Book
 	Saved      SavedReader
 	Events     *event.Feed
+	Audit      AuditReader
 	Metrics    http.Handler  // what /metrics shows; nil if it shows nothing
 	Meter      Meter         // may be nil
 	SendWithin time.Duration // how long a peer may go without reading; the package's own if zero
 	Version    string
 	Listener   Listener
+	Limits     Limits           // of callers
+	Now        func() time.Time // clock of the limits; the system's if nil
 	Log        *slog.Logger
 }
 
 // Server is the edge of one process.
 type Server struct {
 	cfg     Config
+	limits  *throttle
 	connect *connect.Server
 	inside  *connect.Server // the same handlers for callers in this process; see Query
 }
 
 // New registers the server's own services.
 func New(cfg Config) *Server {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	cfg.Limits = cfg.Limits.withDefaults()
+	limits := newThrottle(cfg.Limits, cfg.Now, cfg.Meter)
+	refused := newRefusals(cfg.Log)
+	access := &admission{tokens: cfg.Tokens, directory: cfg.Directory, refusals: refused}
 	s := &Server{
-		cfg:     cfg,
-		connect: connect.NewServer(tell(cfg.Log), guard(cfg.Log), admit(cfg.Tokens), validate),
-		inside:  connect.NewServer(guard(cfg.Log), validate),
+		cfg:    cfg,
+		limits: limits,
+		connect: connect.NewServer(limits.seen, tell(cfg.Log), guard(cfg.Log), limits.guessed, access.intercept,
+			limits.paced, validate),
+		inside: connect.NewServer(guard(cfg.Log), validate),
 	}
 	for _, server := range []*connect.Server{s.connect, s.inside} {
-		devicev1connect.RegisterDeviceServiceHandler(server, &deviceHandler{cfg: cfg})
+		devicev1connect.RegisterDeviceServiceHandler(server, &deviceHandler{cfg: cfg, refusals: refused})
 		controlv1connect.RegisterDevicesServiceHandler(server, &devicesHandler{cfg: cfg})
 		controlv1connect.RegisterTokenServiceHandler(server, &tokenHandler{tokens: cfg.Tokens})
+		controlv1connect.RegisterWorkspaceServiceHandler(server, &workspaceHandler{workspaces: cfg.Workspaces})
 		controlv1connect.RegisterCommandServiceHandler(server, &commandHandler{cfg: cfg})
 		controlv1connect.RegisterApprovalServiceHandler(server, &approvalHandler{cfg: cfg})
 		controlv1connect.RegisterCatalogueServiceHandler(server, &catalogueHandler{cfg: cfg})
 		controlv1connect.RegisterPolicyServiceHandler(server, &policyHandler{book: cfg.Policy, resolver: cfg.Dispatcher})
 		controlv1connect.RegisterBrowserServiceHandler(server, &browserHandler{cfg: cfg})
+		controlv1connect.RegisterAuditServiceHandler(server, &auditHandler{record: cfg.Audit})
 	}
 	registerHealth(s.connect)
 	grpcreflect.Register(s.connect)
@@ -98,32 +112,42 @@ func (s *Server) Handler() http.Handler {
 		connecthttp.WithConditionalOptions(optionsOf),
 	)
 	if s.cfg.Metrics != nil {
-		mux.Handle("GET /metrics", readable(s.cfg.Tokens, s.cfg.Metrics))
+		mux.Handle("GET /metrics", readable(s.cfg.Tokens, s.limits, s.cfg.Metrics))
 	}
 	within := s.cfg.SendWithin
 	if within == 0 {
 		within = sendWithin
 	}
-	return s.cfg.Listener.guard(s.cfg.Directory.Origins, counted(s.cfg.Meter, withDeadlines(within, mux)))
+	calls := timed(s.cfg.Limits.BodyWithin, s.callerStreams(), mux)
+	return s.cfg.Listener.guard(s.cfg.Directory.Origins, s.cfg.Meter, counted(s.cfg.Meter, withDeadlines(within, exact(calls))))
+}
+
+// callerStreams are the paths of methods whose callers send a stream.
+func (s *Server) callerStreams() map[string]bool {
+	paths := map[string]bool{}
+	for spec := range s.connect.Specs() {
+		if spec.StreamType&connect.StreamTypeClient != 0 {
+			paths[spec.Procedure] = true
+		}
+	}
+	return paths
 }
 
 // optionsOf are the options of one method. Callers' services read JSON strictly; a device's frames may have fields of
 // a newer device.
 func optionsOf(spec connect.Spec) []connecthttp.Option {
-	var options []connecthttp.Option
-	if strings.HasPrefix(spec.Procedure, "/throwbar.device.") {
-		options = append(options, connecthttp.WithReadMaxBytes(maxMessage))
-		if spec.Procedure == devicev1connect.DeviceServicePairProcedure {
-			options = append(options, connecthttp.WithReadMaxBytes(maxPublic))
-		}
-		return options
+	device := strings.HasPrefix(spec.Procedure, "/throwbar.device.")
+	limit := maxMessage
+	if spec.Procedure == devicev1connect.DeviceServicePairProcedure || strings.HasPrefix(spec.Procedure, "/grpc.") {
+		limit = maxPublic
 	}
-	if strings.HasPrefix(spec.Procedure, "/throwbar.") {
-		options = append(options, connecthttp.WithCodecs(connectproto.NewBinaryCodec(), strictJSON{}))
+	options := []connecthttp.Option{
+		connecthttp.WithReadMaxBytes(limit),
+		connecthttp.WithCodecs(newBoundedWire(), newBoundedJSON(!device)),
 	}
 	if spec.Procedure == controlv1connect.CommandServiceDispatchStreamProcedure {
 		// Many small answers share a message: to compress them would cost more than the commands.
 		options = append(options, connecthttp.WithCompressMinBytes(maxMessage))
 	}
-	return append(options, connecthttp.WithReadMaxBytes(maxMessage))
+	return options
 }

@@ -31,9 +31,9 @@ const (
 )
 
 // Accept writes commands, their saved tabs and their first events in one transaction. A command that lives for
-// seconds has to survive a kill of the process, not a power cut.
+// seconds and destroys nothing has to survive a kill of the process, not a power cut.
 func (s *Storage) Accept(ctx context.Context, commands []dispatch.Acceptance) error {
-	err := s.write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) error {
+	err := s.write(ctx, s.levelOf(commands), func(ctx context.Context, q *db.Queries) error {
 		for i := range commands {
 			if err := accept(ctx, q, &commands[i]); err != nil {
 				return err
@@ -72,6 +72,9 @@ func accept(ctx context.Context, q *db.Queries, c *dispatch.Acceptance) error {
 		return fmt.Errorf("insert command: %w", err)
 	}
 	if err := insertSaved(ctx, q, c); err != nil {
+		return err
+	}
+	if err := auditAccepted(ctx, q, rec); err != nil {
 		return err
 	}
 	return commandEvent(ctx, q, rec, rec.CreatedAt, "", false)
@@ -192,7 +195,7 @@ func stepEvent(ctx context.Context, q *db.Queries, step dispatch.Step) error {
 
 // Finish writes ends and their events, and what becomes of the saved tabs.
 func (s *Storage) Finish(ctx context.Context, ends []dispatch.End) error {
-	err := s.write(ctx, store.Fast, func(ctx context.Context, q *db.Queries) error {
+	err := s.write(ctx, s.levelOfEnds(), func(ctx context.Context, q *db.Queries) error {
 		for i := range ends {
 			if err := finish(ctx, q, &ends[i], s.gaps.has(ends[i].Record.ID)); err != nil {
 				return err
@@ -249,6 +252,9 @@ func finish(ctx context.Context, q *db.Queries, end *dispatch.End, gap bool) err
 			return err
 		}
 	}
+	if err := auditEnded(ctx, q, rec); err != nil {
+		return err
+	}
 	return commandEvent(ctx, q, rec, rec.EndedAt, end.Detail, false)
 }
 
@@ -268,6 +274,9 @@ func (s *Storage) Late(ctx context.Context, rec dispatch.Record, detail string, 
 			if _, err := q.DeleteKeptSaved(ctx, db.DeleteKeptSavedParams{Workspace: rec.Workspace, ID: id}); err != nil {
 				return fmt.Errorf("drop saved tab: %w", err)
 			}
+		}
+		if err := auditLate(ctx, q, rec, at, detail); err != nil {
+			return err
 		}
 		return commandEvent(ctx, q, rec, at, detail, true)
 	})

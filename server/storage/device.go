@@ -8,7 +8,6 @@ import (
 
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
-	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
 	"throwbar.dev/throwbar/server/auth"
 	"throwbar.dev/throwbar/server/browser"
 	"throwbar.dev/throwbar/server/device"
@@ -19,7 +18,6 @@ import (
 var (
 	_ device.Store     = (*Storage)(nil)
 	_ device.PairStore = (*Storage)(nil)
-	_ auth.Store       = (*Storage)(nil)
 	_ browser.Store    = (*Storage)(nil)
 )
 
@@ -107,17 +105,21 @@ func (s *Storage) Seen(d device.Device, change controlv1.DeviceChange) {
 
 // Rename implements device.Store.
 func (s *Storage) Rename(ctx context.Context, d device.Device) error {
+	now, actor := time.Now(), actorOf(ctx)
 	return s.write(ctx, store.Synced, func(ctx context.Context, q *db.Queries) error {
 		if _, err := q.RenameDevice(ctx, db.RenameDeviceParams{Workspace: d.Workspace, ID: d.ID, Name: text(d.Name)}); err != nil {
 			return fmt.Errorf("rename device: %w", err)
 		}
-		return deviceEvent(ctx, q, d, time.Now(), controlv1.DeviceChange_DEVICE_CHANGE_RENAMED)
+		if err := deviceEvent(ctx, q, d, now, controlv1.DeviceChange_DEVICE_CHANGE_RENAMED); err != nil {
+			return err
+		}
+		return audit(ctx, q, d.Workspace, now, deviceRecord(controlv1.AuditKind_AUDIT_KIND_DEVICE_RENAMED, actor, d))
 	})
 }
 
 // Revoke implements device.Store: the device and its tokens go together.
 func (s *Storage) Revoke(ctx context.Context, d device.Device) error {
-	now := time.Now()
+	now, actor := time.Now(), actorOf(ctx)
 	return s.write(ctx, store.Synced, func(ctx context.Context, q *db.Queries) error {
 		if _, err := q.RevokeDevice(ctx, db.RevokeDeviceParams{
 			Workspace: d.Workspace, ID: d.ID, RevokedAt: millis(now),
@@ -132,12 +134,28 @@ func (s *Storage) Revoke(ctx context.Context, d device.Device) error {
 		if _, err := q.DeleteBrowser(ctx, d.ID); err != nil {
 			return fmt.Errorf("delete browser state: %w", err)
 		}
-		return deviceEvent(ctx, q, d, now, controlv1.DeviceChange_DEVICE_CHANGE_REVOKED)
+		if err := deviceEvent(ctx, q, d, now, controlv1.DeviceChange_DEVICE_CHANGE_REVOKED); err != nil {
+			return err
+		}
+		return audit(ctx, q, d.Workspace, now, deviceRecord(controlv1.AuditKind_AUDIT_KIND_DEVICE_REVOKED, actor, d))
+	})
+}
+
+func deviceRecord(kind controlv1.AuditKind, actor string, d device.Device) *controlv1.AuditRecord {
+	return &controlv1.AuditRecord{Kind: kind, Actor: actor, SubjectId: d.ID, DeviceId: d.ID, Name: text(d.Name)}
+}
+
+// CodeMade implements device.PairStore.
+func (s *Storage) CodeMade(ctx context.Context, workspace, by string, at time.Time) error {
+	return s.write(ctx, store.Synced, func(ctx context.Context, q *db.Queries) error {
+		return audit(ctx, q, workspace, at, &controlv1.AuditRecord{
+			Kind: controlv1.AuditKind_AUDIT_KIND_PAIRING_CODE_CREATED, Actor: by,
+		})
 	})
 }
 
 // Pair implements device.PairStore.
-func (s *Storage) Pair(ctx context.Context, d device.Device, token auth.Token) error {
+func (s *Storage) Pair(ctx context.Context, d device.Device, token auth.Token, by string) error {
 	actions, err := actionsJSON(d.Actions)
 	if err != nil {
 		return err
@@ -153,65 +171,10 @@ func (s *Storage) Pair(ctx context.Context, d device.Device, token auth.Token) e
 		if err := insertToken(ctx, q, token); err != nil {
 			return err
 		}
-		return deviceEvent(ctx, q, d, d.PairedAt, controlv1.DeviceChange_DEVICE_CHANGE_PAIRED)
-	})
-}
-
-func insertToken(ctx context.Context, q *db.Queries, t auth.Token) error {
-	if err := q.InsertToken(ctx, db.InsertTokenParams{
-		ID: t.ID, Workspace: t.Workspace, Name: text(t.Name), Scope: int64(t.Scope), DeviceID: t.Device, Hash: t.Hash[:],
-		CreatedAt: millis(t.CreatedAt),
-	}); err != nil {
-		return fmt.Errorf("insert token: %w", err)
-	}
-	return nil
-}
-
-// Tokens implements auth.Store.
-func (s *Storage) Tokens(ctx context.Context) ([]auth.Token, error) {
-	var out []auth.Token
-	after := ""
-	for {
-		rows, err := s.store.Read().ListAllTokens(ctx, db.ListAllTokensParams{AfterID: after, PageSize: pageSize})
-		if err != nil {
-			return nil, fmt.Errorf("list tokens: %w", err)
-		}
-		for _, row := range rows {
-			t := auth.Token{
-				ID: row.ID, Workspace: row.Workspace, Name: row.Name, Scope: optionv1.Scope(row.Scope), Device: row.DeviceID,
-				CreatedAt: fromMillis(row.CreatedAt),
-			}
-			copy(t.Hash[:], row.Hash)
-			out = append(out, t)
-			after = row.ID
-		}
-		if len(rows) < pageSize {
-			return out, nil
-		}
-	}
-}
-
-// AddToken implements auth.Store.
-func (s *Storage) AddToken(ctx context.Context, t auth.Token) error {
-	return s.write(ctx, store.Synced, func(ctx context.Context, q *db.Queries) error {
-		if err := insertToken(ctx, q, t); err != nil {
+		if err := deviceEvent(ctx, q, d, d.PairedAt, controlv1.DeviceChange_DEVICE_CHANGE_PAIRED); err != nil {
 			return err
 		}
-		return audit(ctx, q, t.Workspace, t.CreatedAt, &controlv1.AuditRecord{
-			Kind: controlv1.AuditKind_AUDIT_KIND_TOKEN_CREATED, SubjectId: t.ID, Name: t.Name, Scope: t.Scope,
-		})
-	})
-}
-
-// RevokeToken implements auth.Store.
-func (s *Storage) RevokeToken(ctx context.Context, t auth.Token) error {
-	return s.write(ctx, store.Synced, func(ctx context.Context, q *db.Queries) error {
-		if _, err := q.RevokeToken(ctx, db.RevokeTokenParams{
-			Workspace: t.Workspace, ID: t.ID, RevokedAt: millis(time.Now()),
-		}); err != nil {
-			return fmt.Errorf("revoke token: %w", err)
-		}
-		return nil
+		return audit(ctx, q, d.Workspace, d.PairedAt, deviceRecord(controlv1.AuditKind_AUDIT_KIND_DEVICE_PAIRED, by, d))
 	})
 }
 

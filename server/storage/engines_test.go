@@ -134,7 +134,7 @@ func TestTextThatNoRowCanHave(t *testing.T) {
 		token := auth.Token{
 			ID: "t", Workspace: auth.DefaultWorkspace, Name: "\x00", Scope: optionv1.Scope_SCOPE_DEVICE, Device: d.ID, CreatedAt: at(1),
 		}
-		if err := s.Pair(ctx, d, token); err != nil {
+		if err := s.Pair(ctx, d, token, ""); err != nil {
 			t.Fatal(err)
 		}
 		devices, err := s.Devices(ctx)

@@ -35,6 +35,8 @@ type Storage struct {
 	log   *slog.Logger
 	meter Meter // may be nil
 	gaps  gaps
+
+	auditing Auditing
 }
 
 // Meter counts writes. Its methods must not wait.
@@ -107,7 +109,7 @@ func appendEvent(ctx context.Context, q *db.Queries, workspace string, at time.T
 // later writes soon, and says in the log if that did not work: nobody waits for it. Failed may be nil.
 func (s *Storage) later(what string, write func(context.Context, *db.Queries) error, failed func()) {
 	began := time.Now()
-	s.store.WriteLater(write, func(err error) {
+	s.store.WriteLater(s.audited(write), func(err error) {
 		s.wrote("later", began)
 		if err != nil {
 			s.log.ErrorContext(context.Background(), "writing later failed", slog.String("what", what), slog.Any("error", err))
@@ -123,7 +125,7 @@ func (s *Storage) later(what string, write func(context.Context, *db.Queries) er
 // write writes now and wakes the watchers.
 func (s *Storage) write(ctx context.Context, level store.Level, write func(context.Context, *db.Queries) error) error {
 	began := time.Now()
-	err := s.store.Write(ctx, level, write)
+	err := s.store.Write(ctx, level, s.audited(write))
 	switch {
 	case err == nil:
 		s.wrote(map[store.Level]string{store.Fast: "fast", store.Synced: "synced"}[level], began)

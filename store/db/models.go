@@ -38,6 +38,21 @@ type ApprovalCall struct {
 	UsedAt     int64
 }
 
+type Audit struct {
+	Workspace string
+	Sequence  int64
+	Time      int64
+	Record    []byte
+	Previous  []byte
+	Hash      []byte
+}
+
+type AuditHead struct {
+	Workspace string
+	Sequence  int64
+	Hash      []byte
+}
+
 type Browser struct {
 	DeviceID string
 	AsOf     int64
@@ -149,4 +164,12 @@ type Token struct {
 	Hash      []byte
 	CreatedAt int64
 	RevokedAt int64
+	ExpiresAt int64
+	Replaces  string
+	RotateBy  string
+}
+
+type Workspace struct {
+	Name      string
+	CreatedAt int64
 }

@@ -43,7 +43,7 @@ func (q *Queries) FindCommand(ctx context.Context, id string) (Command, error) {
 }
 
 const listAllTokens = `-- name: ListAllTokens :many
-select id, workspace, name, scope, device_id, hash, created_at, revoked_at from srv_token where id > $1 and revoked_at = 0 order by id limit $2
+select id, workspace, name, scope, device_id, hash, created_at, revoked_at, expires_at, replaces, rotate_by from srv_token where id > $1 and revoked_at = 0 order by id limit $2
 `
 
 type ListAllTokensParams struct {
@@ -71,6 +71,9 @@ func (q *Queries) ListAllTokens(ctx context.Context, arg ListAllTokensParams) ([
 			&i.Hash,
 			&i.CreatedAt,
 			&i.RevokedAt,
+			&i.ExpiresAt,
+			&i.Replaces,
+			&i.RotateBy,
 		); err != nil {
 			return nil, err
 		}

@@ -9,8 +9,27 @@ import (
 	"context"
 )
 
+const askRotation = `-- name: AskRotation :execrows
+update srv_token set rotate_by = $1 where workspace = $2 and id = $3 and revoked_at = 0
+`
+
+type AskRotationParams struct {
+	RotateBy  string
+	Workspace string
+	ID        string
+}
+
+// AskRotation notes who asked for another token of the device.
+func (q *Queries) AskRotation(ctx context.Context, arg AskRotationParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, askRotation, arg.RotateBy, arg.Workspace, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const getToken = `-- name: GetToken :one
-select id, workspace, name, scope, device_id, hash, created_at, revoked_at from srv_token where workspace = $1 and id = $2
+select id, workspace, name, scope, device_id, hash, created_at, revoked_at, expires_at, replaces, rotate_by from srv_token where workspace = $1 and id = $2
 `
 
 type GetTokenParams struct {
@@ -30,12 +49,15 @@ func (q *Queries) GetToken(ctx context.Context, arg GetTokenParams) (Token, erro
 		&i.Hash,
 		&i.CreatedAt,
 		&i.RevokedAt,
+		&i.ExpiresAt,
+		&i.Replaces,
+		&i.RotateBy,
 	)
 	return i, err
 }
 
 const getTokenByHash = `-- name: GetTokenByHash :one
-select id, workspace, name, scope, device_id, hash, created_at, revoked_at from srv_token where hash = $1
+select id, workspace, name, scope, device_id, hash, created_at, revoked_at, expires_at, replaces, rotate_by from srv_token where hash = $1
 `
 
 // GetTokenByHash finds revoked tokens too: the caller looks at revoked_at.
@@ -51,13 +73,27 @@ func (q *Queries) GetTokenByHash(ctx context.Context, hash []byte) (Token, error
 		&i.Hash,
 		&i.CreatedAt,
 		&i.RevokedAt,
+		&i.ExpiresAt,
+		&i.Replaces,
+		&i.RotateBy,
 	)
 	return i, err
 }
 
+const getWorkspace = `-- name: GetWorkspace :one
+select name, created_at from srv_workspace where name = $1
+`
+
+func (q *Queries) GetWorkspace(ctx context.Context, name string) (Workspace, error) {
+	row := q.db.QueryRowContext(ctx, getWorkspace, name)
+	var i Workspace
+	err := row.Scan(&i.Name, &i.CreatedAt)
+	return i, err
+}
+
 const insertToken = `-- name: InsertToken :exec
-insert into srv_token (id, workspace, name, scope, device_id, hash, created_at, revoked_at)
-values ($1, $2, $3, $4, $5, $6, $7, 0)
+insert into srv_token (id, workspace, name, scope, device_id, hash, created_at, revoked_at, expires_at, replaces, rotate_by)
+values ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, '')
 `
 
 type InsertTokenParams struct {
@@ -68,6 +104,8 @@ type InsertTokenParams struct {
 	DeviceID  string
 	Hash      []byte
 	CreatedAt int64
+	ExpiresAt int64
+	Replaces  string
 }
 
 func (q *Queries) InsertToken(ctx context.Context, arg InsertTokenParams) error {
@@ -79,12 +117,28 @@ func (q *Queries) InsertToken(ctx context.Context, arg InsertTokenParams) error 
 		arg.DeviceID,
 		arg.Hash,
 		arg.CreatedAt,
+		arg.ExpiresAt,
+		arg.Replaces,
 	)
 	return err
 }
 
+const insertWorkspace = `-- name: InsertWorkspace :exec
+insert into srv_workspace (name, created_at) values ($1, $2)
+`
+
+type InsertWorkspaceParams struct {
+	Name      string
+	CreatedAt int64
+}
+
+func (q *Queries) InsertWorkspace(ctx context.Context, arg InsertWorkspaceParams) error {
+	_, err := q.db.ExecContext(ctx, insertWorkspace, arg.Name, arg.CreatedAt)
+	return err
+}
+
 const listTokens = `-- name: ListTokens :many
-select id, workspace, name, scope, device_id, hash, created_at, revoked_at from srv_token
+select id, workspace, name, scope, device_id, hash, created_at, revoked_at, expires_at, replaces, rotate_by from srv_token
 where workspace = $1 and created_at <= $2 and (created_at < $2 or id < $3) and revoked_at = 0
 order by created_at desc, id desc
 limit $4
@@ -121,7 +175,42 @@ func (q *Queries) ListTokens(ctx context.Context, arg ListTokensParams) ([]Token
 			&i.Hash,
 			&i.CreatedAt,
 			&i.RevokedAt,
+			&i.ExpiresAt,
+			&i.Replaces,
+			&i.RotateBy,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listWorkspaces = `-- name: ListWorkspaces :many
+select name, created_at from srv_workspace where name > $1 order by name limit $2
+`
+
+type ListWorkspacesParams struct {
+	AfterName string
+	PageSize  int32
+}
+
+func (q *Queries) ListWorkspaces(ctx context.Context, arg ListWorkspacesParams) ([]Workspace, error) {
+	rows, err := q.db.QueryContext(ctx, listWorkspaces, arg.AfterName, arg.PageSize)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Workspace{}
+	for rows.Next() {
+		var i Workspace
+		if err := rows.Scan(&i.Name, &i.CreatedAt); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -185,6 +274,44 @@ type RevokeTokenParams struct {
 
 func (q *Queries) RevokeToken(ctx context.Context, arg RevokeTokenParams) (int64, error) {
 	result, err := q.db.ExecContext(ctx, revokeToken, arg.RevokedAt, arg.Workspace, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const revokeUnusedTokens = `-- name: RevokeUnusedTokens :execrows
+update srv_token
+set revoked_at = $1
+where workspace = $2 and device_id = $3 and device_id <> '' and replaces <> '' and revoked_at = 0
+`
+
+type RevokeUnusedTokensParams struct {
+	RevokedAt int64
+	Workspace string
+	DeviceID  string
+}
+
+// RevokeUnusedTokens makes void what a device was given and has not used.
+func (q *Queries) RevokeUnusedTokens(ctx context.Context, arg RevokeUnusedTokensParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, revokeUnusedTokens, arg.RevokedAt, arg.Workspace, arg.DeviceID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const useToken = `-- name: UseToken :execrows
+update srv_token set replaces = '' where workspace = $1 and id = $2 and revoked_at = 0
+`
+
+type UseTokenParams struct {
+	Workspace string
+	ID        string
+}
+
+func (q *Queries) UseToken(ctx context.Context, arg UseTokenParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, useToken, arg.Workspace, arg.ID)
 	if err != nil {
 		return 0, err
 	}

@@ -30,7 +30,7 @@ update srv_approval
 set state = case state when 'pending' then 'withdrawn' else 'void' end, decided_at = @decided_at,
   decision_reason = @decision_reason
 where srv_approval.id = @id and srv_approval.state in ('pending', 'approved')
-  and not exists (select 1 from srv_command c where c.approval_id = srv_approval.id and c.ended_at = 0)
+  and not exists (select 1 from srv_command c where c.approval_id = srv_approval.id and c.approval_id <> '' and c.ended_at = 0)
   and not exists (select 1 from srv_approval_call u where u.approval_id = srv_approval.id and u.used_at > 0)
 returning state;
 

@@ -1,6 +1,6 @@
 -- name: InsertToken :exec
-insert into srv_token (id, workspace, name, scope, device_id, hash, created_at, revoked_at)
-values (@id, @workspace, @name, @scope, @device_id, @hash, @created_at, 0);
+insert into srv_token (id, workspace, name, scope, device_id, hash, created_at, revoked_at, expires_at, replaces, rotate_by)
+values (@id, @workspace, @name, @scope, @device_id, @hash, @created_at, 0, @expires_at, @replaces, '');
 
 -- GetTokenByHash finds revoked tokens too: the caller looks at revoked_at.
 -- name: GetTokenByHash :one
@@ -26,3 +26,25 @@ update srv_token set revoked_at = @revoked_at where workspace = @workspace and i
 update srv_token
 set revoked_at = @revoked_at
 where workspace = @workspace and device_id = @device_id and device_id <> '' and revoked_at = 0;
+
+-- AskRotation notes who asked for another token of the device.
+-- name: AskRotation :execrows
+update srv_token set rotate_by = @rotate_by where workspace = @workspace and id = @id and revoked_at = 0;
+
+-- RevokeUnusedTokens makes void what a device was given and has not used.
+-- name: RevokeUnusedTokens :execrows
+update srv_token
+set revoked_at = @revoked_at
+where workspace = @workspace and device_id = @device_id and device_id <> '' and replaces <> '' and revoked_at = 0;
+
+-- name: UseToken :execrows
+update srv_token set replaces = '' where workspace = @workspace and id = @id and revoked_at = 0;
+
+-- name: InsertWorkspace :exec
+insert into srv_workspace (name, created_at) values (@name, @created_at);
+
+-- name: GetWorkspace :one
+select * from srv_workspace where name = @name;
+
+-- name: ListWorkspaces :many
+select * from srv_workspace where name > @after_name order by name limit @page_size;

@@ -6,6 +6,8 @@ export interface Pairing {
   readonly server: string;
   readonly deviceId: string;
   readonly token: string;
+  /** The token before, which works until the present one is first used; undefined once the server has taken that. */
+  readonly previous?: string;
   /** As the person named the device. */
   readonly name: string;
 }
@@ -30,12 +32,16 @@ export interface LinkStatus {
   readonly name: string;
 }
 
+/** The tokens that a device is to keep from now on. */
+export type DeviceTokens = Pick<Pairing, "deviceId" | "token" | "previous">;
+
 export type ToWorker =
   | { readonly to: "worker"; readonly kind: "hello" }
   | { readonly to: "worker"; readonly kind: "drop"; readonly commandIds: readonly string[] }
   | { readonly to: "worker"; readonly kind: "cancel"; readonly commandId: string }
   | { readonly to: "worker"; readonly kind: "receipt"; readonly commandIds: readonly string[] }
   | { readonly to: "worker"; readonly kind: "state" }
+  | ({ readonly to: "worker"; readonly kind: "tokens" } & DeviceTokens)
   | { readonly to: "worker"; readonly kind: "revoked" };
 
 /** What the link needs for a new start; without a pairing there is none. */

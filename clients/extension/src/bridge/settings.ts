@@ -3,6 +3,8 @@ import type { StorageArea } from "../platform/port.js";
 import type { Pairing } from "./messages.js";
 
 export const pairingKey = "pairing";
+/** Number of the last dial. */
+export const dialKey = "dial";
 /** A token of a person, with which the panel talks to the agent. The device's own token is not good for that. */
 export const operatorKey = "operatorToken";
 /** The conversation that the panel shows. */

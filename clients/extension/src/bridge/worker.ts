@@ -17,13 +17,14 @@ import {
   type CommandNews,
   type CommandOrder,
   commandChannel,
+  type DeviceTokens,
   type HelloReply,
   isMessage,
   type Pairing,
   type ToWorker,
 } from "./messages.js";
 import { Replacements } from "./replacements.js";
-import { pairingKey, readPairing } from "./settings.js";
+import { dialKey, pairingKey, readPairing } from "./settings.js";
 
 export interface WorkerParts {
   readonly browser: BrowserPort;
@@ -119,7 +120,12 @@ export class WorkerSide {
   }
 
   async #pairingChanged(): Promise<void> {
+    const before = await this.#paired;
     this.#paired = undefined;
+    const now = await this.#pairing();
+    if (before !== undefined && now !== undefined && sameLink(before, now)) {
+      return;
+    }
     await this.#parts.ensureLink();
     await this.#parts.messages.send({ to: "link", kind: "restart" });
   }
@@ -138,9 +144,24 @@ export class WorkerSide {
         const identity = await this.#identityIfPaired();
         return identity && this.#collector.full(identity);
       }
+      case "tokens":
+        return this.#keepTokens(message);
       case "revoked":
         return this.#parts.storage.local.remove([pairingKey]);
     }
+  }
+
+  /** True once the tokens are stored. The change of the pairing starts the link anew. */
+  async #keepTokens({ deviceId, token, previous }: DeviceTokens): Promise<boolean> {
+    const { local } = this.#parts.storage;
+    const pairing = await readPairing(local);
+    if (pairing?.deviceId !== deviceId) {
+      return false;
+    }
+    const { server, name } = pairing;
+    const kept: Pairing = { server, deviceId, token, name, ...(previous === undefined ? {} : { previous }) };
+    await local.set({ [pairingKey]: kept });
+    return true;
   }
 
   #serve(channel: Channel): void {
@@ -172,7 +193,12 @@ export class WorkerSide {
   }
 
   async #describe(pairing: Pairing): Promise<Hello> {
-    const [about, boot, entries] = await Promise.all([this.#parts.about(), this.#bootTag(), this.#journal.load()]);
+    const [about, boot, dial, entries] = await Promise.all([
+      this.#parts.about(),
+      this.#bootTag(),
+      this.#nextDial(),
+      this.#journal.load(),
+    ]);
     const outcomes: Outcome[] = [];
     let chars = 0;
     for (const [, entry] of entries.reverse()) {
@@ -188,12 +214,26 @@ export class WorkerSide {
       ...about,
       deviceId: pairing.deviceId,
       bootTag: boot,
+      dial,
       catalogueDigest,
       time: timestampNow(),
       actions: supported(handlers),
       runningCommandIds: entries.flatMap(([id, entry]) => (entry.state === "started" ? [id] : [])),
       outcomes,
     });
+  }
+
+  /** Numbers the dials of this device, across restarts and clocks that are set. Zero, which does not count, if it cannot. */
+  async #nextDial(): Promise<bigint> {
+    const { local } = this.#parts.storage;
+    const last = (await local.get([dialKey]))[dialKey];
+    const next = Math.max(typeof last === "number" ? last + 1 : 1, this.#parts.clock.wall());
+    try {
+      await local.set({ [dialKey]: next });
+    } catch {
+      return 0n;
+    }
+    return BigInt(Math.trunc(next));
   }
 
   #pairing(): Promise<Pairing | undefined> {
@@ -230,4 +270,9 @@ export class WorkerSide {
     await session.set({ [bootKey]: made });
     return made;
   }
+}
+
+/** Whether a link of one pairing is as good as one of the other. */
+function sameLink(a: Pairing, b: Pairing): boolean {
+  return a.server === b.server && a.deviceId === b.deviceId && a.token === b.token && a.name === b.name;
 }

@@ -11,5 +11,6 @@ export function linkCalls(pairing: Pairing): LinkCalls {
   return {
     watch: (hello, signal) => client.watch(create(WatchRequestSchema, { hello }), { signal }),
     report: (request, signal) => client.report(request, { signal }),
+    rotate: async () => (await client.rotateToken({}, { timeoutMs: 10_000 })).token,
   };
 }

@@ -26,6 +26,9 @@ export interface LinkParts {
   readonly backoff?: Backoff;
 }
 
+/** The wait after a new token that could not be had or kept. */
+const rotateAgainMs = 60_000;
+
 /** In these nothing is tried until a person or a new pairing asks for it. */
 const resting: ReadonlySet<LinkState> = new Set(["unpaired", "replaced", "revoked"]);
 
@@ -123,7 +126,7 @@ export class Link {
         return;
       }
       const end = await this.#once(reply.pairing, fromBinary(HelloSchema, base64Decode(reply.hello)));
-      if (generation === this.#generation && !(await this.#after(end))) {
+      if (generation === this.#generation && !(await this.#fellBack(reply.pairing, end)) && !(await this.#after(end))) {
         return;
       }
     }
@@ -132,8 +135,19 @@ export class Link {
   /** Follows one link to its end. */
   async #once(pairing: Pairing, hello: Hello): Promise<SessionEnd> {
     this.#status = { ...this.#status, server: pairing.server, name: pairing.name };
-    const session = new Session(this.#parts.calls(pairing), {
-      welcome: (welcome) => void this.#welcome(welcome, hello),
+    const calls = this.#parts.calls(pairing);
+    let rotating = false;
+    const session: Session = new Session(calls, {
+      welcome: (welcome) => {
+        this.#proven(pairing);
+        void this.#welcome(welcome, hello);
+      },
+      rotate: () => {
+        if (!rotating) {
+          rotating = true;
+          void this.#rotate(pairing, calls, session);
+        }
+      },
       command: (request) => this.#runner.run(request),
       cancel: (commandId) => void this.#ask({ to: "worker", kind: "cancel", commandId }),
       receipt: (commandIds) => void this.#ask({ to: "worker", kind: "receipt", commandIds }),
@@ -146,6 +160,36 @@ export class Link {
     } finally {
       this.#session = undefined;
     }
+  }
+
+  /** Takes another token and keeps it before it is used. Once it is kept the worker asks for a new start with it. */
+  async #rotate({ deviceId, token: previous }: Pairing, calls: LinkCalls, session: Session): Promise<void> {
+    while (session.stands) {
+      try {
+        const token = await calls.rotate();
+        if ((await this.#ask({ to: "worker", kind: "tokens", deviceId, token, previous })) === true) {
+          return;
+        }
+      } catch {
+        // As if it could not be kept: the present token goes on to work.
+      }
+      await new Promise((resolve) => setTimeout(resolve, rotateAgainMs));
+    }
+  }
+
+  /** The server has taken the token: the one before is void. */
+  #proven({ deviceId, token, previous }: Pairing): void {
+    if (previous !== undefined) {
+      void this.#ask({ to: "worker", kind: "tokens", deviceId, token });
+    }
+  }
+
+  /** Goes back to the token before if the server does not take the present one. */
+  async #fellBack({ deviceId, previous }: Pairing, { error }: SessionEnd): Promise<boolean> {
+    if (previous === undefined || error === undefined || ConnectError.from(error).code !== Code.Unauthenticated) {
+      return false;
+    }
+    return (await this.#ask({ to: "worker", kind: "tokens", deviceId, token: previous })) === true;
   }
 
   /** What comes after a link. False if the device has to rest. */

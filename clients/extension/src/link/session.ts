@@ -17,10 +17,11 @@ import {
 } from "@throwbar/es/pb/device";
 import { Reporter } from "./reporter.js";
 
-/** The two calls that a link is made of. */
+/** The two calls that a link is made of, and the one for another token. */
 export interface LinkCalls {
   watch(hello: Hello, signal: AbortSignal): AsyncIterable<WatchResponse>;
   report(request: ReportRequest, signal: AbortSignal): Promise<ReportResponse>;
+  rotate(): Promise<string>;
 }
 
 /** What a session tells the rest of the extension. */
@@ -31,6 +32,8 @@ export interface SessionEvents {
   receipt(commandIds: readonly string[]): void;
   /** The server wants all of the state. */
   resync(): void;
+  /** The server wants the device to take another token. */
+  rotate(): void;
 }
 
 /** Why a session is over. */
@@ -142,6 +145,9 @@ export class Session {
       case "resync":
         this.#events.resync();
         return undefined;
+      case "rotate":
+        this.#events.rotate();
+        return undefined;
       case "end":
         return kind.value;
       default: // of a newer server
@@ -163,6 +169,9 @@ export class Session {
       (error) => this.#stop.abort(error),
     );
     this.#events.welcome(welcome);
+    if (welcome.rotateToken) {
+      this.#events.rotate();
+    }
   }
 }
 

@@ -22,6 +22,8 @@ export class FakeExtension {
   readonly storage = new FakeStorage();
   readonly clock = new FakeClock();
   readonly server = new FakeServer();
+  /** The tokens of the links that were dialled. */
+  readonly used: string[] = [];
   readonly hub = new FakeHub();
   readonly link: Link;
   readonly #linkMessages = this.hub.part();
@@ -37,7 +39,10 @@ export class FakeExtension {
     this.link = new Link({
       messages: this.#linkMessages,
       clock: this.clock,
-      calls: () => this.server,
+      calls: ({ token }) => {
+        this.used.push(token);
+        return this.server;
+      },
       backoff: new Backoff(() => 0),
     });
     this.#linkMessages.onMessage((message) => (isMessage(message, "link") ? this.link.receive(message) : undefined));

@@ -34,10 +34,17 @@ export class FakeLink {
     this.#put(create(ServerFrameSchema, { kind }));
   }
 
-  welcome(more: { readonly keepCommandIds?: string[]; readonly heartbeatSeconds?: number } = {}): void {
-    const { keepCommandIds = [], heartbeatSeconds = 15 } = more;
+  welcome(
+    more: {
+      readonly keepCommandIds?: string[];
+      readonly heartbeatSeconds?: number;
+      readonly rotateToken?: boolean;
+    } = {},
+  ): void {
+    const { keepCommandIds = [], heartbeatSeconds = 15, rotateToken = false } = more;
     const heartbeat = { seconds: BigInt(heartbeatSeconds) };
-    this.send({ case: "welcome", value: { linkId: this.id, heartbeat, resync: true, keepCommandIds, name: "laptop" } });
+    const value = { linkId: this.id, heartbeat, resync: true, keepCommandIds, name: "laptop", rotateToken };
+    this.send({ case: "welcome", value });
   }
 
   /** The connection breaks. */
@@ -87,6 +94,8 @@ export class FakeServer implements LinkCalls {
   readonly watchFailures: Error[] = [];
   readonly reportFailures: ("lost request" | "lost answer" | Error)[] = [];
   reports = 0;
+  /** The tokens that are given out, one after the other. */
+  readonly tokens: (string | Error)[] = [];
 
   get link(): FakeLink {
     const link = this.links.at(-1);
@@ -104,6 +113,14 @@ export class FakeServer implements LinkCalls {
     const link = new FakeLink(`link${this.links.length + 1}`, hello, signal);
     this.links.push(link);
     yield* link.frames();
+  }
+
+  async rotate(): Promise<string> {
+    const token = this.tokens.shift() ?? new ConnectError("no token", Code.Unavailable);
+    if (token instanceof Error) {
+      throw token;
+    }
+    return token;
   }
 
   async report(request: ReportRequest): Promise<ReportResponse> {
