@@ -23,6 +23,7 @@ import (
 	"throwbar.dev/throwbar/catalog"
 	"throwbar.dev/throwbar/gen"
 	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
+	"throwbar.dev/throwbar/server/approval"
 	"throwbar.dev/throwbar/server/auth"
 	"throwbar.dev/throwbar/server/browser"
 	"throwbar.dev/throwbar/server/device"
@@ -30,6 +31,7 @@ import (
 	"throwbar.dev/throwbar/server/event"
 	"throwbar.dev/throwbar/server/link"
 	"throwbar.dev/throwbar/server/metrics"
+	"throwbar.dev/throwbar/server/policy"
 	"throwbar.dev/throwbar/server/rpc"
 	"throwbar.dev/throwbar/server/storage"
 	"throwbar.dev/throwbar/store"
@@ -118,7 +120,9 @@ type Server struct {
 	tokens     *auth.Tokens
 	state      *browser.State
 	hub        *link.Hub
+	book       *policy.Book
 	dispatcher *dispatch.Dispatcher
+	approvals  *approval.Desk
 	edge       *rpc.Server
 	agent      *agent.Agent
 	metrics    *metrics.Metrics
@@ -168,6 +172,9 @@ func (s *Server) compose(ctx context.Context) error {
 	if s.state, err = browser.New(ctx, s.storage, s.cfg.Now, s.cfg.Log); err != nil {
 		return err
 	}
+	if s.book, err = s.newBook(ctx); err != nil {
+		return err
+	}
 	s.hub = link.New(link.Config{
 		State: s.state, Directory: between[link.Directory](s.directory, s.cfg.Parts.Directory), NewID: s.newID, Log: s.cfg.Log, Meter: s.metrics,
 		Heartbeat: s.cfg.Heartbeat, Lease: s.cfg.Lease, AdmitPerSecond: s.cfg.Admit,
@@ -176,22 +183,35 @@ func (s *Server) compose(ctx context.Context) error {
 		Catalogue: s.catalogue, Ledger: between[dispatch.Ledger](s.storage, s.cfg.Parts.Ledger), Reader: s.storage,
 		Devices: s.directory, Links: between[dispatch.Links](s.hub, s.cfg.Parts.Links), Browser: s.state,
 		NewID: s.newID, Now: s.cfg.Now, Log: s.cfg.Log, Meter: s.metrics,
+		Approvals: s.storage, Policy: s.book, Reachable: s.reachable,
 	})
+	s.composeApprovals()
 	s.metrics.Watch(s.hub.Load, s.store.Waiting)
 	s.hub.Bind(s.dispatcher)
 	pairing := device.NewPairing(s.cfg.Random, s.cfg.Now)
 	s.edge = rpc.New(rpc.Config{
-		Catalogue: s.catalogue, Dispatcher: s.dispatcher, Hub: s.hub, Directory: s.directory,
+		Catalogue: s.catalogue, Dispatcher: s.dispatcher, Approvals: s.approvals, Hub: s.hub, Directory: s.directory,
 		Enroller: &device.Enroller{
 			Pairing: pairing, Directory: s.directory, Tokens: s.tokens, Store: s.storage, NewID: s.newID,
 			Random: s.cfg.Random, Now: s.cfg.Now, Meter: s.metrics, Log: s.cfg.Log,
 		},
 		Tokens: s.tokens, Workspaces: s.workspaces(), Browser: s.state, Saved: s.storage, Events: s.storage.Feed(), Audit: s.storage,
-		Version:  Version(),
+		Policy: s.book, Version: Version(),
 		Listener: s.cfg.Listener, Log: s.cfg.Log, Metrics: s.metrics, Meter: s.metrics, SendWithin: s.cfg.SendWithin,
 		Limits: s.cfg.Limits, Now: s.cfg.Now,
 	})
 	return s.composeAgent()
+}
+
+// newBook makes the policy of all workspaces.
+func (s *Server) newBook(ctx context.Context) (*policy.Book, error) {
+	return policy.New(ctx, policy.Config{
+		Store: s.storage, Catalogue: s.catalogue, Now: s.cfg.Now, NewID: s.newID,
+		Known: func(workspace, device string) error {
+			_, err := s.directory.Find(workspace, device)
+			return err
+		},
+	})
 }
 
 // Handler is the HTTP edge.

@@ -1,18 +1,12 @@
 package app_test
 
 import (
-	"context"
 	"testing"
 
-	"github.com/bufbuild/protocompile"
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/descriptorpb"
 
-	"throwbar.dev/throwbar/gen"
+	"throwbar.dev/throwbar/catalog/catalogtest"
 )
 
 const strangerProto = `syntax = "proto3";
@@ -41,68 +35,9 @@ const strangerNumber = 5000
 // without it, and meets it in the descriptors.
 func strangerImage(t *testing.T) []byte {
 	t.Helper()
-	set := &descriptorpb.FileDescriptorSet{}
-	if err := proto.Unmarshal(gen.Descriptors, set); err != nil {
-		t.Fatal(err)
-	}
-	const path = "throwbar/command/v1/drinks.proto"
-	compiler := protocompile.Compiler{
-		SourceInfoMode: protocompile.SourceInfoStandard,
-		Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{
-			Accessor: protocompile.SourceAccessorFromMap(map[string]string{path: strangerProto}),
-		}),
-	}
-	compiler.Resolver = protocompile.CompositeResolver{
-		protocompile.ResolverFunc(func(name string) (protocompile.SearchResult, error) {
-			if name == path {
-				return protocompile.SearchResult{}, protoregistry.NotFound
-			}
-			fd, err := protoregistry.GlobalFiles.FindFileByPath(name)
-			if err != nil {
-				return protocompile.SearchResult{}, err
-			}
-			return protocompile.SearchResult{Proto: protodesc.ToFileDescriptorProto(fd)}, nil
-		}),
-		compiler.Resolver,
-	}
-	files, err := compiler.Compile(context.WithoutCancel(t.Context()), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Marshalled and read again, so that its options are typed.
-	raw, err := proto.Marshal(protodesc.ToFileDescriptorProto(files[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	drinks := &descriptorpb.FileDescriptorProto{}
-	if err := proto.Unmarshal(raw, drinks); err != nil {
-		t.Fatal(err)
-	}
-	set.File = append(set.File, drinks)
-	for _, f := range set.GetFile() {
-		if f.GetName() == "throwbar/command/v1/command.proto" {
-			f.Dependency = append(f.Dependency, path)
-			addMember(f, "Action", ".throwbar.command.v1.BrewDrink")
-			addMember(f, "Result", ".throwbar.command.v1.BrewDrink.Result")
-		}
-	}
-	image, err := proto.Marshal(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return image
-}
-
-func addMember(f *descriptorpb.FileDescriptorProto, union, typeName string) {
-	for _, m := range f.GetMessageType() {
-		if m.GetName() == union {
-			m.Field = append(m.Field, &descriptorpb.FieldDescriptorProto{
-				Name: proto.String("brew_drink"), JsonName: proto.String("brewDrink"), Number: proto.Int32(strangerNumber),
-				Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum(),
-				Type:  descriptorpb.FieldDescriptorProto_TYPE_MESSAGE.Enum(), TypeName: &typeName, OneofIndex: proto.Int32(0),
-			})
-		}
-	}
+	return catalogtest.Image(t, catalogtest.Command{
+		Name: "BrewDrink", Member: "brew_drink", Number: strangerNumber, Source: strangerProto,
+	})
 }
 
 // strangerBody is the member of a union that this program was not built with.

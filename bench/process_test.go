@@ -18,11 +18,12 @@ const (
 	roleDevice      = "bench-device"
 	roleRelay       = "bench-relay"
 	roleRelayDevice = "bench-relay-device"
+	roleWay         = "bench-way"
 )
 
 func TestMain(m *testing.M) {
 	code, played := soaktest.Play(map[string]soaktest.Part{
-		roleDevice: runProductDevice, roleRelay: serveRelay, roleRelayDevice: runRelayDevice,
+		roleDevice: runProductDevice, roleRelay: serveRelay, roleRelayDevice: runRelayDevice, roleWay: serveWay,
 	})
 	if !played {
 		code = m.Run()

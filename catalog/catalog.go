@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
@@ -28,7 +29,7 @@ const (
 	customName = protoreflect.FullName("throwbar.command.v1.Custom")
 )
 
-// Catalogue is everything the contract offers. It never changes once it is made.
+// Catalogue is everything the contract offers. It never changes once it is made, but for what it remembers.
 type Catalogue struct {
 	image    []byte
 	digest   string
@@ -39,6 +40,8 @@ type Catalogue struct {
 	queries  []*Entry // by name
 	byName   map[string]*Entry
 	byNumber map[protoreflect.FieldNumber]*Entry
+
+	sensitive sync.Map // of protoreflect.MessageDescriptor: the numbers of its sensitive fields, as a map
 }
 
 // New reads a descriptor image: an encoded google.protobuf.FileDescriptorSet with comments, without the imports that

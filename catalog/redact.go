@@ -47,8 +47,9 @@ func (r redactor) message(m protoreflect.Message) protoreflect.Message {
 		r.any(m, out)
 		return out
 	}
+	sensitive := r.sensitive(m.Descriptor())
 	m.Range(func(fd protoreflect.FieldDescriptor, value protoreflect.Value) bool {
-		if Sensitive(fd) {
+		if sensitive[fd.Number()] || fd.IsExtension() && Sensitive(fd) {
 			hide(out, fd)
 		} else {
 			r.field(out, fd, value)
@@ -56,6 +57,38 @@ func (r redactor) message(m protoreflect.Message) protoreflect.Message {
 		return true
 	})
 	return out
+}
+
+// sensitive are the sensitive fields of a message. A catalogue remembers them: options are dear to read.
+func (r redactor) sensitive(md protoreflect.MessageDescriptor) map[protoreflect.FieldNumber]bool {
+	if r.catalogue != nil {
+		if known, ok := r.catalogue.sensitive.Load(md); ok {
+			numbers, _ := known.(map[protoreflect.FieldNumber]bool)
+			return numbers
+		}
+	}
+	var numbers map[protoreflect.FieldNumber]bool
+	for n := range md.Fields().Len() {
+		if fd := md.Fields().Get(n); Sensitive(fd) {
+			if numbers == nil {
+				numbers = map[protoreflect.FieldNumber]bool{}
+			}
+			numbers[fd.Number()] = true
+		}
+	}
+	if r.catalogue != nil && r.catalogue.owns(md) {
+		r.catalogue.sensitive.Store(md, numbers)
+	}
+	return numbers
+}
+
+// owns says whether a descriptor lives as long as the program or the catalogue, and not only as long as a message.
+func (c *Catalogue) owns(md protoreflect.MessageDescriptor) bool {
+	if own, err := c.files.FindDescriptorByName(md.FullName()); err == nil && own == protoreflect.Descriptor(md) {
+		return true
+	}
+	linked, err := protoregistry.GlobalTypes.FindMessageByName(md.FullName())
+	return err == nil && linked.Descriptor() == md
 }
 
 // hide says that a sensitive field is set, if that can be said in it.

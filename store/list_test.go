@@ -18,7 +18,8 @@ func merged(all ...map[string]lister) map[string]lister {
 
 // listers has a lister for each query with pages; a name with a slash is a query with a filter.
 func listers(r rows) map[string]lister {
-	return merged(commandListers(r), deviceListers(r), eventListers(r), savedListers(r), conversationListers(r), auditListers(r))
+	return merged(commandListers(r), deviceListers(r), eventListers(r), savedListers(r), conversationListers(r),
+		auditListers(r), policyListers(r))
 }
 
 func commandListers(r rows) map[string]lister {
@@ -223,6 +224,26 @@ func savedListers(r rows) map[string]lister {
 		"ListSaved/device":      list("device1", ""),
 		"ListSaved/kind":        list("", "closed"),
 		"ListSaved/device,kind": list("device2", "saved"),
+	}
+}
+
+func policyListers(r rows) map[string]lister {
+	want := pick(r.browsers, byName, func(id string) (item, bool) { return item{id: id}, true })
+	return map[string]lister{
+		"ListAllPolicies": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListAllPolicies(ctx, db.ListAllPoliciesParams{AfterWorkspace: last.id, PageSize: size})
+				return items(rows, err, func(p db.Policy) item { return item{id: p.Workspace} })
+			},
+			want: want,
+		},
+		"ListAllRules": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListAllRules(ctx, db.ListAllRulesParams{AfterID: last.id, PageSize: size})
+				return items(rows, err, func(r db.Rule) item { return item{id: r.ID} })
+			},
+			want: want,
+		},
 	}
 }
 

@@ -177,6 +177,13 @@ func (r rows) insert(ctx context.Context, q *db.Queries) error {
 				Workspace: r.audit[n].Workspace, Sequence: r.audit[n].Sequence, Hash: r.audit[n].Hash,
 			})
 		},
+		func(n int) error {
+			_, err := q.RaisePolicy(ctx, db.RaisePolicyParams{Workspace: r.browsers[n], Settings: []byte{}})
+			return err
+		},
+		func(n int) error {
+			return q.InsertRule(ctx, db.InsertRuleParams{ID: r.browsers[n], Workspace: "default", Version: r.numbers[n], Body: []byte("rule")})
+		},
 		func(n int) error { return q.InsertConversation(ctx, r.conversations[n]) },
 		func(n int) error {
 			return q.InsertConversationEvent(ctx, db.InsertConversationEventParams{

@@ -48,6 +48,8 @@ func sound() map[string]row {
 			"hash": make([]byte, 32),
 		},
 		"srv_audit_head": {"workspace": "default", "sequence": 1, "hash": make([]byte, 32)},
+		"srv_policy":     {"workspace": "default", "version": 1, "settings": []byte{}},
+		"srv_rule":       {"id": "r", "workspace": "default", "version": 1, "body": []byte("rule")},
 		"agt_conversation": {
 			"id": "v", "workspace": "default", "title": "", "open": true, "created_at": at, "updated_at": at,
 		},
@@ -114,6 +116,11 @@ func refused() map[string][]row {
 		"srv_audit_head_named":    {{"workspace": ""}},
 		"srv_audit_head_sequence": {{"sequence": 0}},
 		"srv_audit_head_hash":     {{"hash": []byte{}}, {"hash": make([]byte, 31)}},
+		"srv_policy_named":        {{"workspace": ""}},
+		"srv_policy_version":      {{"version": 0}},
+		"srv_rule_named":          {{"id": ""}, {"workspace": ""}},
+		"srv_rule_version":        {{"version": 0}},
+		"srv_rule_body":           {{"body": []byte{}}},
 		"agt_conversation_named": {
 			{"id": ""}, {"workspace": ""},
 		},

@@ -27,6 +27,8 @@ type World struct {
 	// BeforeCommand and BeforeQuery, if set, run first; what they return ends the call.
 	BeforeCommand func(context.Context, turn.Call) error
 	BeforeQuery   func(context.Context, turn.Query) error
+	// Refuse, if set, is how a command ends on every device.
+	Refuse *commandv1.CommandError
 	// Stranger, if set, answers an action that the program was not built with.
 	Stranger func(*commandv1.Action) *commandv1.Result
 
@@ -125,6 +127,9 @@ func (w *World) outcome(id string, action *commandv1.Action) *controlv1.DeviceOu
 		return fail(commandv1.ErrorCode_ERROR_CODE_NOT_FOUND, fmt.Sprintf("there is no device %q", id))
 	}
 	out.DeviceName = w.devices[at].GetName()
+	if w.Refuse != nil {
+		return fail(w.Refuse.GetCode(), w.Refuse.GetMessage())
+	}
 	if !w.devices[at].GetOnline() {
 		return fail(commandv1.ErrorCode_ERROR_CODE_OFFLINE, out.GetDeviceName()+" is offline")
 	}

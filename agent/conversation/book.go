@@ -18,6 +18,7 @@ import (
 	"throwbar.dev/throwbar/agent/model"
 	"throwbar.dev/throwbar/agent/turn"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 )
 
 // Turner runs turns.
@@ -128,11 +129,19 @@ func (b *Book) Chat(ctx context.Context, request Request) (*Feed, error) {
 		stop(nil)
 		return nil, err
 	}
-	go b.turn(turnCtx, j, history)
+	go b.turn(turnCtx, j, history, origin(request))
 	if !request.Detached {
 		context.AfterFunc(ctx, func() { stop(ErrGone) })
 	}
 	return r.feed, nil
+}
+
+// origin is where the commands of a turn come from: a person follows one that ends with its caller.
+func origin(request Request) controlv1.Origin {
+	if request.Detached {
+		return controlv1.Origin_ORIGIN_BACKGROUND
+	}
+	return controlv1.Origin_ORIGIN_INTERACTIVE
 }
 
 // claim makes a run the only one of its conversation, and counts it among the turns.
@@ -188,10 +197,10 @@ func (b *Book) begin(ctx context.Context, c Conversation, isNew bool, r *run, me
 }
 
 // turn runs a turn. It is the goroutine of the turn.
-func (b *Book) turn(ctx context.Context, j *journal, history []model.Message) {
+func (b *Book) turn(ctx context.Context, j *journal, history []model.Message, from controlv1.Origin) {
 	defer b.turns.Done()
 	defer j.run.stop(nil)
-	if err := b.guarded(ctx, j, history); err != nil {
+	if err := b.guarded(ctx, j, history, from); err != nil {
 		b.config.Log.ErrorContext(ctx, "turn broke", slog.String("conversation_id", j.conversation.ID), slog.Any("error", err))
 		j.giveUp(ctx)
 	}
@@ -200,14 +209,14 @@ func (b *Book) turn(ctx context.Context, j *journal, history []model.Message) {
 }
 
 // guarded runs a turn so that a fault in it does not end the server.
-func (b *Book) guarded(ctx context.Context, j *journal, history []model.Message) (err error) {
+func (b *Book) guarded(ctx context.Context, j *journal, history []model.Message, from controlv1.Origin) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("turn panicked: %v\n%s", cause, debug.Stack())
 		}
 	}()
 	return b.config.Turner.Run(ctx, turn.Task{
-		Workspace: j.conversation.Workspace, Principal: j.conversation.ID, History: history, Journal: j,
+		Workspace: j.conversation.Workspace, Principal: j.conversation.ID, Origin: from, History: history, Journal: j,
 	})
 }
 

@@ -75,8 +75,26 @@ func (a Answer) Page(rows int) Answer {
 	return a
 }
 
-// Done is the answer of a command: what it did on each device.
-func (t *Tool) Done(response *controlv1.DispatchResponse) Answer {
+// Refused is the answer of a call that the server did not run.
+func Refused(code commandv1.ErrorCode, message string) Answer {
+	a := Answer{
+		body:   failure(&commandv1.CommandError{Code: code, Message: message}),
+		Denied: code == commandv1.ErrorCode_ERROR_CODE_DENIED,
+	}
+	a.advise(code)
+	return a
+}
+
+// Done is the answer of a command: what it did on each device, and what the people who decided about it made of it.
+func (t *Tool) Done(response *controlv1.DispatchResponse, decisions ...*controlv1.Approval) Answer {
+	a := t.decided(t.done(response), decisions)
+	for _, o := range response.GetOutcomes() {
+		a.advise(o.GetError().GetCode())
+	}
+	return a
+}
+
+func (t *Tool) done(response *controlv1.DispatchResponse) Answer {
 	outcomes := response.GetOutcomes()
 	switch len(outcomes) {
 	case 0:

@@ -33,6 +33,8 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
+const deniedAdvice = `"advice":"nothing of it was done. Do not try it again, nor the same by another way. Tell the user that it was denied, and why if that is said"`
+
 func TestWhatACommandDidIsSaidPerDevice(t *testing.T) {
 	t.Parallel()
 	closing, _ := load(t, gen.Descriptors).Lookup("closeTabs")
@@ -48,12 +50,12 @@ func TestWhatACommandDidIsSaidPerDevice(t *testing.T) {
 	}{
 		{[]*controlv1.DeviceOutcome{saved}, false, `"data":{"deviceId":"a","deviceName":"A","closedCount":1,"savedIds":["s1"]}`},
 		{[]*controlv1.DeviceOutcome{failed("a", "A", offline)}, false, `"error":{"code":"offline","message":"no","deviceId":"a","deviceName":"A"}`},
-		{[]*controlv1.DeviceOutcome{failed("a", "", denied)}, true, `"error":{"code":"denied","message":"no","deviceId":"a"}`},
+		{[]*controlv1.DeviceOutcome{failed("a", "", denied)}, true, `"error":{"code":"denied","message":"no","deviceId":"a",` + deniedAdvice + `}`},
 		{[]*controlv1.DeviceOutcome{closed("a", "A", 2), failed("b", "B", offline)}, false,
 			`"data":{"devices":[{"deviceId":"a","deviceName":"A","closedCount":2},{"deviceId":"b","deviceName":"B","error":{"code":"offline","message":"no"}}]}`},
 		{[]*controlv1.DeviceOutcome{failed("a", "A", denied), failed("b", "B", offline)}, false,
 			`"error":{"code":"failed","message":"it worked on no device","devices":[{"deviceId":"a","deviceName":"A","error":{"code":"denied","message":"no"}},` +
-				`{"deviceId":"b","deviceName":"B","error":{"code":"offline","message":"no"}}]}`},
+				`{"deviceId":"b","deviceName":"B","error":{"code":"offline","message":"no"}}],` + deniedAdvice + `}`},
 		{[]*controlv1.DeviceOutcome{other}, false, `"error":{"code":"failed","message":"the device answered with no result of this command"}`},
 		{nil, false, `"error":{"code":"failed","message":"no device was asked"}`},
 	} {

@@ -14,6 +14,7 @@ import (
 	"throwbar.dev/throwbar/agent/tool/args"
 	"throwbar.dev/throwbar/agent/tool/result"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 )
 
 // maxShown is how much of arguments that could not be understood is shown.
@@ -88,9 +89,8 @@ func (s *session) run(ctx context.Context, calls []*call) error {
 // batch runs calls side by side, and records their results in order.
 func (s *session) batch(ctx context.Context, calls []*call) error {
 	answers := make([]tool.Answer, len(calls))
-	var group errgroup.Group
-	group.SetLimit(s.config.Parallel)
 	ran := make([]bool, len(calls))
+	var work []int
 	for i, c := range calls {
 		switch {
 		case ctx.Err() != nil:
@@ -103,13 +103,10 @@ func (s *session) batch(ctx context.Context, calls []*call) error {
 			answers[i], ran[i] = *c.failure, true
 		default:
 			ran[i] = true
-			group.Go(func() error {
-				answers[i] = s.await(ctx, c)
-				return nil
-			})
+			work = append(work, i)
 		}
 	}
-	if err := group.Wait(); err != nil {
+	if err := s.sideBySide(ctx, calls, work, answers); err != nil {
 		return err
 	}
 	for i, c := range calls {
@@ -121,6 +118,43 @@ func (s *session) batch(ctx context.Context, calls []*call) error {
 		}
 	}
 	return nil
+}
+
+// sideBySide runs calls, and records meanwhile what they tell of the approvals that they wait for.
+func (s *session) sideBySide(ctx context.Context, calls []*call, work []int, answers []tool.Answer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	n := newNews()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var group errgroup.Group
+		group.SetLimit(s.config.Parallel)
+		for _, i := range work {
+			group.Go(func() error {
+				if answers[i] = interrupted(false); ctx.Err() == nil {
+					answers[i] = s.await(ctx, calls[i], n)
+				}
+				return nil
+			})
+		}
+		_ = group.Wait() // none of them has an error
+	}()
+	for {
+		select {
+		case <-n.wake:
+			if err := s.record(ctx, nil, n.take()...); err != nil {
+				cancel(err)
+				<-done
+				return err
+			}
+		case <-done:
+			if events := n.end(); len(events) > 0 {
+				return s.record(ctx, nil, events...)
+			}
+			return nil
+		}
+	}
 }
 
 // answer records the result of a call.
@@ -142,9 +176,9 @@ func (s *session) answer(ctx context.Context, c *call, a tool.Answer) error {
 
 // await runs a call and waits for it, but not longer than the turn lives: a tool that does not come back must not hold
 // up a stop. What it answers later goes nowhere; Wait waits for it.
-func (s *session) await(ctx context.Context, c *call) tool.Answer {
+func (s *session) await(ctx context.Context, c *call, n *news) tool.Answer {
 	done := make(chan tool.Answer, 1)
-	s.calls.Go(func() { done <- s.perform(ctx, c) })
+	s.calls.Go(func() { done <- s.perform(ctx, c, n) })
 	select {
 	case a := <-done:
 		return a
@@ -154,6 +188,10 @@ func (s *session) await(ctx context.Context, c *call) tool.Answer {
 	case a := <-done:
 		return a
 	default:
+		if n.waits(c) {
+			return tool.Fail("interrupted", "the turn was stopped while this waited for a person: it was withdrawn, unless somebody approved "+
+				"it in that very moment. Look before you try again")
+		}
 		return interrupted(!c.reads())
 	}
 }
@@ -167,7 +205,7 @@ func interrupted(effect bool) tool.Answer {
 }
 
 // perform runs a call.
-func (s *session) perform(ctx context.Context, c *call) (answer tool.Answer) {
+func (s *session) perform(ctx context.Context, c *call, n *news) (answer tool.Answer) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			s.config.Log.ErrorContext(ctx, "tool panicked", slog.String("tool", c.name), slog.Any("panic", cause))
@@ -181,7 +219,11 @@ func (s *session) perform(ctx context.Context, c *call) (answer tool.Answer) {
 	if err != nil {
 		return s.refused(ctx, c, err)
 	}
-	request := Call{Workspace: s.task.Workspace, Principal: s.task.Principal, Action: action}
+	request := Call{
+		Workspace: s.task.Workspace, Principal: s.task.Principal, Conversation: s.task.Principal, Origin: s.task.Origin, Action: action,
+		Asked:    func(a *controlv1.Approval) { n.asked(c, a) },
+		Resolved: func(a *controlv1.Approval) { n.resolved(c, a) },
+	}
 	if c.decoded.DeviceID != "" {
 		request.DeviceIDs = []string{c.decoded.DeviceID}
 	}
@@ -189,14 +231,14 @@ func (s *session) perform(ctx context.Context, c *call) (answer tool.Answer) {
 	if err != nil {
 		return s.refused(ctx, c, err)
 	}
-	return c.tool.Done(response)
+	return c.tool.Done(response, n.decisions(c)...)
 }
 
 // query asks a query, and once more for a shorter page if the answer is too long for the model.
 func (s *session) query(ctx context.Context, c *call) tool.Answer {
 	ask := func() (proto.Message, error) {
 		return s.config.Querier.Query(ctx, Query{
-			Workspace: s.task.Workspace, Principal: s.task.Principal,
+			Workspace: s.task.Workspace, Principal: s.task.Principal, Conversation: s.task.Principal, Origin: s.task.Origin,
 			Method: c.tool.Entry.Method.FullName(), Request: c.decoded.Message,
 		})
 	}
@@ -221,9 +263,7 @@ func (s *session) refused(ctx context.Context, c *call, err error) tool.Answer {
 	var refusal *Refusal
 	switch {
 	case errors.As(err, &refusal):
-		a := tool.Fail(tool.ErrorCode(refusal.Code), refusal.Message)
-		a.Denied = refusal.denied()
-		return a
+		return tool.Refused(refusal.Code, refusal.Message)
 	case ctx.Err() != nil:
 		return interrupted(!c.reads())
 	default:

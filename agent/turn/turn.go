@@ -7,6 +7,8 @@
 //     of it. An answer that was cut off runs no tool.
 //   - Calls that only read run side by side; the others run one by one, in the order in which the model made them.
 //   - The turn ends: after a number of rounds, of repeated calls, or of errors in a row. That it did is an event.
+//   - A call that waits for a person waits as long as that takes: nothing of the turn's limits counts meanwhile. That it
+//     waits, and how that ended, are events around it. Nothing that the model, a tool or a page says decides it.
 //   - What happens is in the journal before anything depends on it.
 package turn
 
@@ -34,25 +36,33 @@ type Model interface {
 
 // Call is a command and who sends it where.
 type Call struct {
-	Workspace string
-	Principal string   // the conversation
-	DeviceIDs []string // empty where the ids in the action say which
-	Action    *commandv1.Action
+	Workspace    string
+	Principal    string // the conversation
+	Conversation string
+	Origin       controlv1.Origin // interactive if a person follows the turn
+	DeviceIDs    []string         // empty where the ids in the action say which
+	Action       *commandv1.Action
+
+	// Asked is told of each approval that the command waits for, before it waits, and Resolved of how each of them ended,
+	// before Command returns. Both return at once and may be called from any goroutine.
+	Asked, Resolved func(*controlv1.Approval)
 }
 
 // Commander runs commands.
 type Commander interface {
-	// Command runs a command and waits for its end on every device. If the context ends it stops what it can. An error
-	// that the model may read is a *Refusal.
+	// Command runs a command and waits for its end on every device, and before that for a person where policy asks one,
+	// however long that takes. If the context ends it stops what it can. An error that the model may read is a *Refusal.
 	Command(ctx context.Context, call Call) (*controlv1.DispatchResponse, error)
 }
 
 // Query is a question about state and who asks it.
 type Query struct {
-	Workspace string
-	Principal string // the conversation
-	Method    protoreflect.FullName
-	Request   proto.Message
+	Workspace    string
+	Principal    string // the conversation
+	Conversation string
+	Origin       controlv1.Origin
+	Method       protoreflect.FullName
+	Request      proto.Message
 }
 
 // Querier answers queries.
@@ -76,8 +86,6 @@ type Refusal struct {
 }
 
 func (r *Refusal) Error() string { return r.Message }
-
-func (r *Refusal) denied() bool { return r.Code == commandv1.ErrorCode_ERROR_CODE_DENIED }
 
 // Defaults of a configuration.
 const (
@@ -125,7 +133,8 @@ func (r *Runner) Wait() { r.calls.Wait() }
 // Task is one turn.
 type Task struct {
 	Workspace string
-	Principal string
+	Principal string // the conversation
+	Origin    controlv1.Origin
 	// History is the conversation so far; it ends with the message that begins the turn.
 	History []model.Message
 	Journal Journal

@@ -132,18 +132,13 @@ func (p *program) editOf(call *controlv1.ApprovalCall, raw []byte, edits []strin
 	}
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags := args.Bind(set, e.In, e.Comment, reserved())
-	changed, err := p.setEdits(set, flags, edits)
-	if err != nil {
+	if err := setEdits(set, flags, edits); err != nil {
 		return nil, err
 	}
 	if raw == nil {
 		m, err := e.Args(call.GetProposed())
 		if err != nil {
 			return nil, Errorf(Failed, "this program cannot edit %s: %w", call.GetName(), err)
-		}
-		if fd := hidden(e, changed); fd != nil {
-			return nil, Errorf(Invalid, "%s has an argument that is not shown, %s, so that an edit cannot keep it: give all arguments with --edit-json",
-				e.Name, fd.JSONName())
 		}
 		if raw, err = protojson.Marshal(m); err != nil {
 			return nil, fmt.Errorf("write the arguments: %w", err)
@@ -153,7 +148,8 @@ func (p *program) editOf(call *controlv1.ApprovalCall, raw []byte, edits []strin
 	if err != nil {
 		return nil, &Exit{Code: Invalid, Err: fmt.Errorf("edit of %s: %w", e.Name, err)}
 	}
-	if err := flags.Check(m); err != nil {
+	// What is not shown stays as it was asked for: the server puts it back, and holds the whole against its rules.
+	if err := flags.Check(m); err != nil && !hides(e.In, map[protoreflect.FullName]bool{}) {
 		return nil, Errorf(Invalid, "edit of %s: %w", e.Name, err)
 	}
 	action, err := e.Wrap(m)
@@ -167,32 +163,30 @@ func (p *program) editOf(call *controlv1.ApprovalCall, raw []byte, edits []strin
 }
 
 // setEdits gives flags their values. A name may be a flag's or a field's.
-func (p *program) setEdits(set *pflag.FlagSet, flags *args.Flags, edits []string) (map[protoreflect.Name]bool, error) {
+func setEdits(set *pflag.FlagSet, flags *args.Flags, edits []string) error {
 	var names []string
-	byFlag := map[string]protoreflect.FieldDescriptor{}
-	flags.Each(func(flag string, fd protoreflect.FieldDescriptor) {
+	known := map[string]bool{}
+	flags.Each(func(flag string, _ protoreflect.FieldDescriptor) {
 		names = append(names, flag)
-		byFlag[flag] = fd
+		known[flag] = true
 	})
-	changed := map[protoreflect.Name]bool{}
 	for _, text := range edits {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
-			return nil, Errorf(Invalid, "--edit %q is no name=value", text)
+			return Errorf(Invalid, "--edit %q is no name=value", text)
 		}
 		flag := strings.TrimPrefix(kebab(name), "--")
-		if byFlag[flag] == nil {
+		if !known[flag] {
 			if near := args.Nearest(flag, names); near != "" {
-				return nil, Errorf(Invalid, "--edit: there is no argument %q: did you mean %s?", name, near)
+				return Errorf(Invalid, "--edit: there is no argument %q: did you mean %s?", name, near)
 			}
-			return nil, Errorf(Invalid, "--edit: there is no argument %q: there is %s", name, strings.Join(names, ", "))
+			return Errorf(Invalid, "--edit: there is no argument %q: there is %s", name, strings.Join(names, ", "))
 		}
 		if err := set.Set(flag, value); err != nil {
-			return nil, &Exit{Code: Invalid, Err: fmt.Errorf("--edit: %w", tidyFlagError(err))}
+			return &Exit{Code: Invalid, Err: fmt.Errorf("--edit: %w", tidyFlagError(err))}
 		}
-		changed[byFlag[flag].Name()] = true
 	}
-	return changed, nil
+	return nil
 }
 
 // kebab is the flag's form of a field's name.
@@ -214,12 +208,17 @@ func kebab(name string) string {
 	return out.String()
 }
 
-// hidden is an argument that the server does not show and that is not set anew; nil if there is none.
-func hidden(e *catalog.Entry, changed map[protoreflect.Name]bool) protoreflect.FieldDescriptor {
-	for i := range e.In.Fields().Len() {
-		if fd := e.In.Fields().Get(i); catalog.Sensitive(fd) && !changed[fd.Name()] {
-			return fd
+// hides says whether a message has fields that the server does not show.
+func hides(md protoreflect.MessageDescriptor, seen map[protoreflect.FullName]bool) bool {
+	if seen[md.FullName()] {
+		return false
+	}
+	seen[md.FullName()] = true
+	for i := range md.Fields().Len() {
+		fd := md.Fields().Get(i)
+		if catalog.Sensitive(fd) || fd.Message() != nil && hides(fd.Message(), seen) {
+			return true
 		}
 	}
-	return nil
+	return false
 }

@@ -17,11 +17,13 @@ type feed struct {
 	server  *throwbar.Client
 	ask     *controlv1.WatchApprovalsRequest
 	pending map[string]*controlv1.WatchApprovalsResponse // as they were told last
+	ended   map[string]controlv1.ApprovalState           // as they were told; a frame has the approval as it is now, so it may come again
 }
 
 func (p *program) newFeed(s *throwbar.Client) *feed {
 	return &feed{
 		program: p, server: s, ask: &controlv1.WatchApprovalsRequest{}, pending: map[string]*controlv1.WatchApprovalsResponse{},
+		ended: map[string]controlv1.ApprovalState{},
 	}
 }
 
@@ -86,6 +88,10 @@ func (f *feed) tell(frame *controlv1.WatchApprovalsResponse, each func(*controlv
 		return each(frame)
 	}
 	delete(f.pending, a.GetApprovalId())
+	if f.ended[a.GetApprovalId()] == a.GetState() {
+		return nil
+	}
+	f.ended[a.GetApprovalId()] = a.GetState()
 	return each(frame)
 }
 

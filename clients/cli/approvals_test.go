@@ -17,7 +17,7 @@ func withDesk(t *testing.T, change ...func(*fake)) *fake {
 	gone.State, gone.DecidedBy, gone.DecisionReason = controlv1.ApprovalState_APPROVAL_STATE_DENIED, "tok-9", "not now"
 	gone.DecidedAt = ago(0)
 	return newFake(t, append([]func(*fake){func(f *fake) {
-		f.desk = newLog(gone, closing(bigID, laptop, 3), opening(smallID))
+		f.desk = newLog(gone, opening(smallID), closing(bigID, laptop, 3))
 	}}, change...)...)
 }
 
@@ -55,7 +55,7 @@ func TestAnApprovalIsShown(t *testing.T) {
 func TestIdsOfApprovalsMayBeShort(t *testing.T) {
 	t.Parallel()
 	f := withDesk(t)
-	f.run(t, "approvals", "show", "3f").check(t, 2, `"3f" is the beginning of 2 ids: `+smallID+", "+bigID)
+	f.run(t, "approvals", "show", "3f").check(t, 2, `"3f" is the beginning of 2 ids: `+bigID+", "+smallID)
 	f.run(t, "approvals", "show", "77").check(t, 1, `there is no approval "77"`)
 	f.run(t, "approvals", "show", "").check(t, 2, "an id is empty")
 	f.run(t, "approvals", "show", strings.Repeat("0", 36)).check(t, 1, "there is no such approval")

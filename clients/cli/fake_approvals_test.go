@@ -132,12 +132,12 @@ func (f *fake) WatchApprovals(
 		frames = append(frames, &controlv1.WatchApprovalsResponse{Reset_: true, Cursor: uint64(len(d.log))})
 		at = len(d.log)
 	case req.Cursor == nil:
-		for _, frame := range d.log { // what is pending, under the cursor of its last change
-			if last := d.now[frame.GetApproval().GetApprovalId()]; last == frame.GetApproval() && last.GetState() == 1 {
-				frames = append(frames, frame)
+		frames = append(frames, &controlv1.WatchApprovalsResponse{}) // a sign of life
+		for _, id := range slices.Backward(d.order) {
+			if a := d.now[id]; a.GetState() == controlv1.ApprovalState_APPROVAL_STATE_PENDING {
+				frames = append(frames, &controlv1.WatchApprovalsResponse{Approval: a})
 			}
 		}
-		frames = append(frames, &controlv1.WatchApprovalsResponse{Cursor: uint64(len(d.log))})
 		at = len(d.log)
 	}
 	d.mu.Unlock()
@@ -158,7 +158,13 @@ func (f *fake) WatchApprovals(
 			return connect.NewError(connect.CodeUnavailable, "draining")
 		}
 		d.mu.Lock()
-		frames, at = slices.Clone(d.log[at:]), len(d.log)
+		frames = nil
+		for _, frame := range d.log[at:] { // an event says that something changed: what is sent is how it is now
+			frames = append(frames, &controlv1.WatchApprovalsResponse{
+				Approval: d.now[frame.GetApproval().GetApprovalId()], Cursor: frame.GetCursor(), Warning: frame.GetWarning(),
+			})
+		}
+		at = len(d.log)
 		changed := d.changed
 		d.mu.Unlock()
 		if len(frames) > 0 {

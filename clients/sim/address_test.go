@@ -35,6 +35,23 @@ func TestAddressTable(t *testing.T) {
 	}
 }
 
+// Row 21 of the known failures: addresses that do more than open a page.
+func TestSecurityRow21DangerousAddressesAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{
+		"javascript:alert(1)", "JavaScript:alert(1)", " javascript:alert(1)", "java\tscript:alert(1)", "\x01javascript:alert(1)",
+		"javascript://example.com/%0aalert(1)", "data:text/html,<script>alert(1)</script>", "file:///etc/passwd", "FILE:/etc/passwd",
+		"blob:https://example.com/1", "filesystem:https://example.com/x", "view-source:https://example.com", "about:blank", "chrome://settings",
+		"chrome-extension://aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/panel.html", "edge://settings", "devtools://devtools", "ftp://example.com",
+		"vbscript:x", "ws://example.com", "intent://x#Intent;end", "https://user@example.com/", "https://user:secret@example.com/",
+		"user:secret@example.com", "https:///example.com", "https:example.com", `https:\\example.com`, "https://exa mple.com", "https://", "",
+	} {
+		if got, err := checkAddress(address); throwbar.CodeOf(err) != throwbar.CodeRefused || got != "" {
+			t.Errorf("%q: %q, %v", address, got, err)
+		}
+	}
+}
+
 func FuzzAddress(f *testing.F) {
 	for _, s := range []string{"example.com", "http://a:80/x?y#z", "javascript:1", "https://[::1]:8/", "https://ü.example/ß"} {
 		f.Add(s)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"buf.build/go/protovalidate"
@@ -31,6 +32,27 @@ type Request struct {
 	PlanHash  string
 	Detached  bool
 	Checked   bool // the action was held against its rules when it came in
+
+	// Conversation is the one that it comes from, and Origin where; only callers in this process set them. Without an origin
+	// it is interactive if somebody waits for it.
+	Conversation string
+	Origin       controlv1.Origin
+	RequestID    string // what the caller calls it; nothing is decided by it
+	// Asked is told of the approval that the command needs, before it waits; it may be nil. It has to return soon and must
+	// not call the dispatcher.
+	Asked func(*controlv1.Approval)
+}
+
+// origin is where a request comes from.
+func (r *Request) origin() controlv1.Origin {
+	switch {
+	case r.Origin != controlv1.Origin_ORIGIN_UNSPECIFIED:
+		return r.Origin
+	case r.Detached:
+		return controlv1.Origin_ORIGIN_BACKGROUND
+	default:
+		return controlv1.Origin_ORIGIN_INTERACTIVE
+	}
 }
 
 // part is a command on one device, before it is accepted.
@@ -44,6 +66,13 @@ type part struct {
 	saved  []*commandv1.SavedTab // that it would bring back
 	err    error                 // why it is not accepted
 	live   *live                 // set once it is accepted
+
+	decision policy.Decision // of policy
+}
+
+// asks says whether a person is asked before it is accepted.
+func (p *part) asks() bool {
+	return p.err == nil && p.decision.Verdict == controlv1.Verdict_VERDICT_ASK
 }
 
 func (p *part) refusal() *controlv1.DeviceOutcome {
@@ -113,7 +142,7 @@ func (d *Dispatcher) gate(req Request, p *part, saved map[string]Saved) error {
 	if err := checkSaved(p, saved); err != nil {
 		return err
 	}
-	if err := policy.Check(p.entry, targetCount(p)); err != nil {
+	if err := d.decide(req, p); err != nil {
 		return err
 	}
 	if d.Links.Connected(device.ID) == 0 && !device.Away { // what is away gets it on its next link, within the time to live
@@ -156,13 +185,13 @@ func (d *Dispatcher) accept(ctx context.Context, orders []*Order) {
 	var lives []*live
 	var rows []Acceptance
 	for _, o := range orders {
-		group := d.NewID()
+		o.group = d.NewID()
 		o.left = 1 // so that it is not answered before it has begun
 		for _, p := range o.parts {
-			if p.err != nil {
+			if p.err != nil || p.asks() {
 				continue
 			}
-			l, row, err := d.newLive(o, p, group)
+			l, row, err := d.newLive(o, p)
 			if err == nil {
 				err = d.reserve(l)
 			}
@@ -178,6 +207,8 @@ func (d *Dispatcher) accept(ctx context.Context, orders []*Order) {
 	}
 	d.begun(lives, rows, err)
 	for _, o := range orders {
+		d.noteDenials(o)
+		d.ask(ctx, o)
 		d.mu.Lock()
 		o.left--
 		ended := o.left == 0
@@ -226,33 +257,49 @@ func (d *Dispatcher) begun(lives []*live, rows []Acceptance, err error) {
 func (d *Dispatcher) reserve(l *live) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.byDevice[l.rec.Device]) >= maxLivePerDevice {
-		return fault.New(fault.Busy, "%s has %d commands under way", l.part.device.Name, maxLivePerDevice).Retry()
-	}
-	if d.byCaller[l.rec.Principal] >= maxLivePerCaller {
-		return fault.New(fault.Busy, "this caller has %d commands under way", maxLivePerCaller).Retry()
+	if err := d.room(l, l.part.device.Name); err != nil {
+		return err
 	}
 	d.track(l)
 	return nil
 }
 
-// newLive makes the command of a part.
-func (d *Dispatcher) newLive(o *Order, p *part, group string) (*live, Acceptance, error) {
-	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(p.action)
-	if err != nil {
-		return nil, Acceptance{}, fault.New(fault.Invalid, "the arguments of %s cannot be encoded", p.entry.Name)
+// room is a fault Busy where too many commands are under way for another one. The dispatcher's mu is held.
+func (d *Dispatcher) room(l *live, device string) error {
+	if len(d.byDevice[l.rec.Device]) >= maxLivePerDevice {
+		return fault.New(fault.Busy, "%s has %d commands under way", device, maxLivePerDevice).Retry()
 	}
+	if d.byCaller[l.rec.Principal] >= maxLivePerCaller {
+		return fault.New(fault.Busy, "this caller has %d commands under way", maxLivePerCaller).Retry()
+	}
+	return nil
+}
+
+// record is what is written of a part, but for its id, its action and its times.
+func (d *Dispatcher) record(o *Order, p *part) Record {
 	ttl := o.Request.TTL
 	if ttl == 0 {
 		ttl = p.entry.TTL()
 	}
+	return Record{
+		Group: o.group, Workspace: o.Request.Workspace, Device: p.device.ID, Name: p.entry.Name,
+		Principal: o.Request.Principal, Attached: !o.Request.Detached, Conversation: o.Request.Conversation,
+		Request: strings.ReplaceAll(o.Request.RequestID, "\x00", ""), Origin: o.Request.origin(), TTL: ttl,
+	}
+}
+
+// newLive makes the command of a part.
+func (d *Dispatcher) newLive(o *Order, p *part) (*live, Acceptance, error) {
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(p.action)
+	if err != nil {
+		return nil, Acceptance{}, fault.New(fault.Invalid, "the arguments of %s cannot be encoded", p.entry.Name)
+	}
 	now := d.Now()
+	rec := d.record(o, p)
+	rec.ID, rec.Action, rec.State, rec.CreatedAt, rec.Deadline = d.NewID(), raw, Accepted, now, now.Add(rec.TTL)
+	rec.TTL = 0 // it counts from here
 	l := &live{
-		rec: Record{
-			ID: d.NewID(), Group: group, Workspace: o.Request.Workspace, Device: p.device.ID, Name: p.entry.Name,
-			Principal: o.Request.Principal, Action: raw, State: Accepted, CreatedAt: now, Deadline: now.Add(ttl),
-		},
-		entry: p.entry, action: p.action, restore: p.saved, order: o, part: p, done: make(chan struct{}),
+		rec: rec, entry: p.entry, action: p.action, restore: p.saved, order: o, part: p, done: make(chan struct{}),
 	}
 	l.saved = d.kept(p, now)
 	row := Acceptance{Record: l.rec, Saved: l.saved, Claims: savedIDs(p.saved)}

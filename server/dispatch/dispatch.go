@@ -14,12 +14,15 @@ import (
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
+	"throwbar.dev/throwbar/server/policy"
 )
 
 const (
 	// Grace is how long after its deadline a command that a connected device has taken over may still be answered.
 	// The device starts nothing after the deadline; this is for what it started before.
 	Grace = 5 * time.Second
+	// LookEvery is how often it is looked whether an approval is about to expire, or has.
+	LookEvery = time.Second
 	// SweepEvery is how often ended commands are cleared.
 	SweepEvery = time.Minute
 	// Readable is how long the payloads of an ended command can be read.
@@ -31,6 +34,8 @@ const (
 	maxLivePerDevice = 1024
 	// A fan-out to 2,000 devices is several dispatches side by side.
 	maxLivePerCaller = 10_000
+	// So many commands of a caller may wait for a person.
+	maxWaitingPerCaller = 1000
 )
 
 // Device is what dispatch has to know of a device.
@@ -65,8 +70,19 @@ type Browser interface {
 	Exists(id string) bool
 }
 
+// Policy decides which commands run, which ask a person and which are denied.
+type Policy interface {
+	Decide(call policy.Call) policy.Decision
+	// Settings are a workspace's settings of approvals, with defaults filled in.
+	Settings(workspace string) *controlv1.PolicySettings
+}
+
 // Config is what a Dispatcher is made of.
 type Config struct {
+	Policy    Policy
+	Approvals Approvals
+	// Reachable says whether somebody follows now who may approve what a principal asks for.
+	Reachable func(workspace, principal string) bool
 	Catalogue *catalog.Catalogue
 	Ledger    Ledger
 	Reader    Reader
@@ -99,6 +115,10 @@ type Dispatcher struct {
 	ends       []*end // guarded by mu; not written down yet, in order
 	settling   bool   // guarded by mu; somebody writes them
 	closed     bool   // guarded by mu; Run has ended
+
+	questions map[string]*question // guarded by mu; by approval id, those with commands that wait
+	waiting   map[string]*live     // guarded by mu; by command id, those that wait for a person
+	asking    map[string]int       // guarded by mu; by principal, how many of them
 }
 
 // live is a command that has not ended. Its fields are guarded by the dispatcher's mu, but for done, which is closed
@@ -122,6 +142,9 @@ type live struct {
 	told      bool // whoever waits knows its end
 	repeats   []*devicev1.Outcome
 	timer     *time.Timer // nil until it is recorded
+	question  *question   // that it waits for; nil if it does not
+	starting  bool        // its start is being written: until then nothing ends it
+	cancelled string      // why it is to end then
 	done      chan struct{}
 	out       *controlv1.DeviceOutcome
 }
@@ -136,6 +159,8 @@ func New(cfg Config) *Dispatcher {
 		byCaller: map[string]int{},
 		plans:    map[string]plan{},
 		receipts: map[string][]string{},
+
+		questions: map[string]*question{}, waiting: map[string]*live{}, asking: map[string]int{},
 	}
 }
 
@@ -147,7 +172,11 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 		return fmt.Errorf("read pending commands: %w", err)
 	}
 	for _, p := range pending {
-		if err := d.recover(ctx, p); err != nil {
+		recover := d.recover
+		if p.Record.State == AwaitingApproval {
+			recover = d.recoverWaiting
+		}
+		if err := recover(ctx, p); err != nil {
 			return fmt.Errorf("take up command %s: %w", p.Record.ID, err)
 		}
 	}
@@ -193,18 +222,24 @@ func (d *Dispatcher) recover(ctx context.Context, p Acceptance) error {
 func (d *Dispatcher) Run(ctx context.Context) error {
 	tick := time.NewTicker(SweepEvery)
 	defer tick.Stop()
+	look := time.NewTicker(LookEvery)
+	defer look.Stop()
+	d.followAll()
 	for {
 		select {
 		case <-ctx.Done():
 			d.stopTimers()
 			d.tasks.Wait()
 			return nil
+		case <-look.C:
+			d.lookAtQuestions()
 		case <-tick.C:
 			now := d.Now()
 			if err := d.Ledger.Sweep(ctx, now.Add(-Readable), now.Add(-History)); err != nil {
 				d.Log.ErrorContext(ctx, "sweep of ended commands failed", slog.Any("error", err))
 			}
 			d.dropPlans()
+			d.followAll()
 		}
 	}
 }
@@ -241,6 +276,12 @@ func (d *Dispatcher) begin(l *live, left time.Duration) {
 
 // forget removes an ended command from what is live. The dispatcher's mu is held.
 func (d *Dispatcher) forget(l *live) {
+	d.unpark(l)
+	d.untrack(l)
+}
+
+// untrack makes a command count no more. The dispatcher's mu is held.
+func (d *Dispatcher) untrack(l *live) {
 	if d.live[l.rec.ID] != l {
 		return
 	}

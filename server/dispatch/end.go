@@ -198,7 +198,7 @@ func (d *Dispatcher) ended(l *live, state State) *end {
 		e.Record.State = Interrupted // an end all the same: a command without one would never be forgotten
 	}
 	e.Record.EndedAt = d.Now()
-	e.out = &controlv1.DeviceOutcome{DeviceId: l.rec.Device, CommandId: l.rec.ID}
+	e.out = &controlv1.DeviceOutcome{DeviceId: l.rec.Device, CommandId: l.rec.ID, ApprovalId: l.rec.Approval}
 	if device, err := d.Devices.Find(l.rec.Workspace, l.rec.Device); err == nil {
 		e.out.DeviceName = device.Name
 	}
@@ -231,7 +231,7 @@ func summarize(out protoreflect.Message) string {
 	fields := out.Descriptor().Fields()
 	for i := range fields.Len() {
 		fd := fields.Get(i)
-		if fd.IsList() || fd.IsMap() {
+		if fd.IsList() || fd.IsMap() || catalog.Sensitive(fd) {
 			continue
 		}
 		isID := fd.Kind() == protoreflect.StringKind && catalog.TargetOf(fd) != optionv1.Target_TARGET_UNSPECIFIED

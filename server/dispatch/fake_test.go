@@ -13,12 +13,16 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"throwbar.dev/throwbar/catalog"
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
-	_ "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
+	"throwbar.dev/throwbar/server/approval"
 	"throwbar.dev/throwbar/server/dispatch"
 	"throwbar.dev/throwbar/server/fault"
+	"throwbar.dev/throwbar/server/policy"
 )
 
 // book is a ledger in memory with the rules of the real one.
@@ -36,6 +40,7 @@ type book struct {
 	stuck error // of Finish
 	deaf  error // of Late
 	steps []string
+	shelf shelf
 
 	sweeps [][2]time.Time
 }
@@ -44,6 +49,7 @@ func newBook() *book {
 	return &book{
 		rows: map[string]dispatch.Record{}, saved: map[string]*commandv1.SavedTab{}, kept: map[string]bool{},
 		taken: map[string]bool{}, of: map[string]string{}, ends: map[string]int{},
+		shelf: shelf{approvals: map[string]*approval.Approval{}},
 	}
 }
 
@@ -122,6 +128,7 @@ func (b *book) Finish(_ context.Context, ends []dispatch.End) error {
 		}
 		b.rows[end.Record.ID] = end.Record
 		b.ends[end.Record.ID]++
+		b.drop(row.Approval, end.Record.EndedAt)
 		for _, id := range end.Kept {
 			b.kept[id] = true
 		}
@@ -326,13 +333,46 @@ func (w *wire) cancels(device string) int {
 	return n
 }
 
+// rule is a policy that a test sets: what the commands' options say, or one verdict for all.
+type rule struct {
+	mu       sync.Mutex
+	decide   func(policy.Call) policy.Decision // guarded by mu
+	settings controlv1.PolicySettings          // guarded by mu
+}
+
+func (r *rule) Decide(c policy.Call) policy.Decision {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.decide == nil {
+		return policy.Option(c)
+	}
+	return r.decide(c)
+}
+
+func (r *rule) Settings(string) *controlv1.PolicySettings {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return proto.CloneOf(&r.settings)
+}
+
+// say makes policy give one verdict.
+func (r *rule) say(v controlv1.Verdict, version uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.decide = func(policy.Call) policy.Decision {
+		return policy.Decision{Verdict: v, Reason: "the test says so", Rule: "r1", Version: version}
+	}
+}
+
 // world is a dispatcher with two devices, lap and desk, each with three tabs.
 type world struct {
 	*dispatch.Dispatcher
-	book *book
-	wire *wire
-	more map[string]bool // further devices
-	skew atomic.Int64    // of the wall clock
+	book  *book
+	wire  *wire
+	more  map[string]bool // further devices
+	rule  rule            // policy
+	reach atomic.Bool     // somebody can be asked
+	skew  atomic.Int64    // of the wall clock
 }
 
 func (w *world) Find(workspace, id string) (dispatch.Device, error) {
@@ -389,6 +429,7 @@ func (w *world) restart(cat *catalog.Catalogue) {
 	w.book.mu.Unlock()
 	w.Dispatcher = dispatch.New(dispatch.Config{
 		Catalogue: cat, Ledger: w.book, Reader: w.book, Devices: w, Links: w.wire, Browser: w,
+		Approvals: w.book, Policy: &w.rule, Reachable: func(string, string) bool { return w.reach.Load() },
 		NewID: func() string {
 			mu.Lock()
 			defer mu.Unlock()

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
+	"throwbar.dev/throwbar/server/approval"
+	"throwbar.dev/throwbar/server/policy"
 )
 
 // Record is a command as it is stored. Payloads are bytes: they pass through unchanged, whatever they hold.
@@ -19,6 +22,14 @@ type Record struct {
 	Result    []byte
 	Error     []byte
 	Summary   string
+
+	Attached bool // somebody waits for it
+
+	Conversation string // that it comes from; empty if none
+	Request      string // what the caller calls it
+	Origin       controlv1.Origin
+	Approval     string        // that it waits for, or was run under; empty if nobody was asked
+	TTL          time.Duration // of one that asks, from its start
 }
 
 // Acceptance is a command to write down, with the tabs that the server keeps for it.
@@ -34,6 +45,8 @@ type Acceptance struct {
 	// Lost is set by Accept: the claims that another command has, or that are gone. A command that lost all of them is
 	// not written down.
 	Lost []string
+	// Stale is set by BeginApproved: the command did not wait any more, or its approval does not let it start.
+	Stale bool
 }
 
 // Void says that the command was not written down, because it lost all its claims.
@@ -73,7 +86,7 @@ type Ledger interface {
 	// Advance writes steps that are no ends a moment later: it then takes what there is, which may be none.
 	Advance(take func() []Step)
 	// Finish writes ends and their events in one transaction. An end of a command that has ended, or is not there, is
-	// left out.
+	// left out. With the last command of an approval that could have started, the approval ends too.
 	Finish(ctx context.Context, ends []End) error
 	// Late notes, once for each command, a result that came after the end. Of the dropped saved tabs those go that are
 	// kept and not claimed.
@@ -81,6 +94,33 @@ type Ledger interface {
 	// Sweep clears payloads of commands ended before one time, and removes rows ended before another, with what was
 	// kept for undo.
 	Sweep(ctx context.Context, clearBefore, removeBefore time.Time) error
+	// Refused notes commands that policy denied, a moment later. Nothing else is written of them.
+	Refused(denials []Denial)
+}
+
+// Denial is a command that policy denied.
+type Denial struct {
+	Record   Record // as it would have been
+	Decision policy.Decision
+}
+
+// Approvals writes down what waits for a person, and what becomes of it. What it wrote is on disk when it returns.
+type Approvals interface {
+	// Ask writes an approval, the commands that wait for it and their events in one transaction. A fault says that nothing
+	// was written.
+	Ask(ctx context.Context, a *approval.Approval, commands []Record) error
+	// BeginApproved starts commands that wait: each one's call counts as used, it is accepted with its new deadline, and its saved
+	// tabs and claims are written, all in one transaction.
+	BeginApproved(ctx context.Context, approvalID string, at time.Time, commands []Acceptance) error
+	// Replace makes an approval void and asks another one for the same commands, in one transaction. It says whether the old
+	// one was in the given state.
+	Replace(ctx context.Context, old *approval.Approval, from approval.State, a *approval.Approval) (bool, error)
+	// Resolve ends an approval without a decision. It says whether it was in the given state.
+	Resolve(ctx context.Context, a *approval.Approval, from approval.State) (bool, error)
+	// Warn notes, once, that an approval is about to expire.
+	Warn(ctx context.Context, a *approval.Approval) error
+	// GetApproval is a fault NotFound for an id that the workspace does not have.
+	GetApproval(ctx context.Context, workspace, id string) (approval.Approval, error)
 }
 
 // Saved is a saved tab as it is stored.

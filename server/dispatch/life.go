@@ -19,7 +19,7 @@ const wallSlack = 5 * time.Second
 // send hands a command to a link of its device, once for each link. Without a link it waits for one. The dispatcher's
 // mu is held.
 func (d *Dispatcher) send(l *live, epoch uint64) {
-	if epoch == 0 || l.ending || !l.recorded || l.sentOn == epoch {
+	if epoch == 0 || l.ending || !l.recorded || l.sentOn == epoch || l.rec.State == AwaitingApproval {
 		return
 	}
 	left := time.Until(l.due)
@@ -165,9 +165,9 @@ func (d *Dispatcher) Outcome(device string, o *devicev1.Outcome) {
 		d.mu.Unlock()
 		d.tasks.Go(func() { d.late(device, o) })
 		return
-	case l.rec.Device != device || !l.recorded:
+	case l.rec.Device != device || !l.recorded || l.rec.State == AwaitingApproval:
 		d.mu.Unlock()
-		d.Log.WarnContext(context.Background(), "outcome of another device's command ignored",
+		d.Log.WarnContext(context.Background(), "outcome of a command that the device does not have ignored",
 			slog.String("command_id", o.GetCommandId()), slog.String("device_id", device))
 		return
 	case l.ending: // its end is being written: then it is seen whether this is that very end or a late one
@@ -257,6 +257,10 @@ func (d *Dispatcher) cancel(l *live, why string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if l.ending {
+		return
+	}
+	if l.starting {
+		l.cancelled = why
 		return
 	}
 	l.ending = true

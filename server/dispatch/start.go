@@ -20,7 +20,8 @@ type Order struct {
 	Answer func(*controlv1.DispatchResponse, error)
 
 	parts []*part
-	left  int // guarded by the dispatcher's mu; parts that have not ended
+	group string // its dispatch
+	left  int    // guarded by the dispatcher's mu; parts that have not ended
 }
 
 // Start accepts orders, all in one transaction, and sends them. It returns when they are written down. Each is answered
@@ -130,6 +131,7 @@ func (d *Dispatcher) Submit(ctx context.Context, req Request) (*controlv1.Submit
 		}
 		res.Outcomes = append(res.Outcomes, &controlv1.DeviceOutcome{
 			DeviceId: p.device.ID, DeviceName: p.device.Name, CommandId: p.live.rec.ID, SavedIds: savedIDs(p.live.saved),
+			ApprovalId: p.live.askedBy(),
 		})
 	}
 	return res, nil

@@ -67,16 +67,18 @@ func (d *Dispatcher) Cancel(ctx context.Context, workspace, id string) (*control
 func (d *Dispatcher) underWay(workspace, id string) []*live {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if l := d.live[id]; l != nil {
+	if l := cmp.Or(d.live[id], d.waiting[id]); l != nil {
 		if l.rec.Workspace != workspace || !l.recorded {
 			return nil
 		}
 		return []*live{l}
 	}
 	var lives []*live
-	for _, l := range d.live {
-		if l.rec.Group == id && l.rec.Workspace == workspace && l.recorded {
-			lives = append(lives, l)
+	for _, all := range []map[string]*live{d.live, d.waiting} {
+		for _, l := range all {
+			if l.rec.Group == id && l.rec.Workspace == workspace && l.recorded && !slices.Contains(lives, l) {
+				lives = append(lives, l)
+			}
 		}
 	}
 	slices.SortFunc(lives, func(a, b *live) int {
@@ -95,7 +97,7 @@ func (d *Dispatcher) view(rec Record) (*controlv1.Command, error) {
 	c := &controlv1.Command{
 		CommandId: rec.ID, GroupId: rec.Group, DeviceId: rec.Device, Name: rec.Name, State: rec.State.Proto(),
 		CreatedAt: timestamp(rec.CreatedAt), Deadline: timestamp(rec.Deadline), Principal: rec.Principal,
-		Summary: rec.Summary,
+		Summary: rec.Summary, ApprovalId: rec.Approval,
 	}
 	if device, err := d.Devices.Find(rec.Workspace, rec.Device); err == nil {
 		c.DeviceName = device.Name

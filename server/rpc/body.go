@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,12 +22,20 @@ type timedBody struct {
 	control *http.ResponseController // HTTP/1.1 only: the connection's deadline
 	began   time.Time
 	late    atomic.Bool // HTTP/2 only
+	closing sync.Mutex  // a body may not be closed twice at a time
 }
 
 // expire ends a read that waits. It is for HTTP/2, where a body can be closed while it is read.
 func (b *timedBody) expire() {
 	b.late.Store(true)
-	_ = b.ReadCloser.Close()
+	_ = b.Close()
+}
+
+// Close closes the body.
+func (b *timedBody) Close() error {
+	b.closing.Lock()
+	defer b.closing.Unlock()
+	return b.ReadCloser.Close()
 }
 
 // Read reads, and takes the deadline away when there is nothing more to read: what is written to the connection, and

@@ -51,7 +51,7 @@ func dispatchRequest(token auth.Token, req *controlv1.DispatchRequest) dispatch.
 	return dispatch.Request{
 		Workspace: token.Workspace, Principal: token.ID, Devices: req.GetDeviceIds(), Action: req.GetAction(),
 		TTL: req.GetTtl().AsDuration(), DryRun: req.GetDryRun(), PlanHash: req.GetPlanHash(), Detached: req.GetDetached(),
-		Checked: true,
+		Checked: true, RequestID: req.GetRequestId(),
 	}
 }
 
@@ -59,6 +59,6 @@ func submitRequest(token auth.Token, req *controlv1.SubmitRequest) dispatch.Requ
 	return dispatch.Request{
 		Workspace: token.Workspace, Principal: token.ID, Devices: req.GetDeviceIds(), Action: req.GetAction(),
 		TTL: req.GetTtl().AsDuration(), PlanHash: req.GetPlanHash(), Detached: true,
-		Checked: true,
+		Checked: true, RequestID: req.GetRequestId(),
 	}
 }

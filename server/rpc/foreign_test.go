@@ -224,7 +224,7 @@ func TestSecurity20IDsOfAnotherWorkspaceAreNotFound(t *testing.T) {
 			}
 			for name, c := range todo {
 				if there {
-					compare(t, name, c, victim, own, func(request string) string { return answer(t, client, m, request) })
+					compare(t, name, c, victim, own, func(request string) string { return answerOf(t, client, m, request) })
 				}
 			}
 		}
@@ -294,8 +294,8 @@ func plain(answer, id, device string) string {
 	return regexp.MustCompile(`"(cursor|version|epoch|seconds|nanos|expiresIn|sequence|planHash)":\s*("[^"]*"|\d+)`).ReplaceAllString(answer, "<$1>")
 }
 
-// answer makes a call and writes down what came back: the messages, or the error with all that it says.
-func answer(t *testing.T, client *connect.Client, m protoreflect.MethodDescriptor, request string) string {
+// answerOf makes a call and writes down what came back: the messages, or the error with all that it says.
+func answerOf(t *testing.T, client *connect.Client, m protoreflect.MethodDescriptor, request string) string {
 	t.Helper()
 	in := dynamicpb.NewMessage(m.Input())
 	if err := protojson.Unmarshal([]byte(request), in); err != nil {

@@ -14,12 +14,14 @@ import (
 	"throwbar.dev/throwbar/catalog"
 	"throwbar.dev/throwbar/gen/go/throwbar/control/v1/controlv1connect"
 	"throwbar.dev/throwbar/gen/go/throwbar/device/v1/devicev1connect"
+	"throwbar.dev/throwbar/server/approval"
 	"throwbar.dev/throwbar/server/auth"
 	"throwbar.dev/throwbar/server/browser"
 	"throwbar.dev/throwbar/server/device"
 	"throwbar.dev/throwbar/server/dispatch"
 	"throwbar.dev/throwbar/server/event"
 	"throwbar.dev/throwbar/server/link"
+	"throwbar.dev/throwbar/server/policy"
 )
 
 const (
@@ -37,12 +39,14 @@ const (
 type Config struct {
 	Catalogue  *catalog.Catalogue
 	Dispatcher *dispatch.Dispatcher
+	Approvals  *approval.Desk
 	Hub        *link.Hub
 	Directory  *device.Directory
 	Enroller   *device.Enroller
 	Tokens     *auth.Tokens
 	Workspaces auth.Workspaces
 	Browser    *browser.State
+	Policy     *policy.Book
 	Saved      SavedReader
 	Events     *event.Feed
 	Audit      AuditReader
@@ -86,7 +90,9 @@ func New(cfg Config) *Server {
 		controlv1connect.RegisterTokenServiceHandler(server, &tokenHandler{tokens: cfg.Tokens})
 		controlv1connect.RegisterWorkspaceServiceHandler(server, &workspaceHandler{workspaces: cfg.Workspaces})
 		controlv1connect.RegisterCommandServiceHandler(server, &commandHandler{cfg: cfg})
+		controlv1connect.RegisterApprovalServiceHandler(server, &approvalHandler{cfg: cfg})
 		controlv1connect.RegisterCatalogueServiceHandler(server, &catalogueHandler{cfg: cfg})
+		controlv1connect.RegisterPolicyServiceHandler(server, &policyHandler{book: cfg.Policy, resolver: cfg.Dispatcher})
 		controlv1connect.RegisterBrowserServiceHandler(server, &browserHandler{cfg: cfg})
 		controlv1connect.RegisterAuditServiceHandler(server, &auditHandler{record: cfg.Audit})
 	}

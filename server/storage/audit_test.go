@@ -87,6 +87,9 @@ func (a attacker) rows() []row {
 		}
 		all = append(all, r)
 	}
+	if err := found.Err(); err != nil {
+		a.t.Fatal(err)
+	}
 	return all
 }
 

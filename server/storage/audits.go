@@ -45,7 +45,7 @@ func (s *Storage) levelOfEnds() store.Level {
 func auditAccepted(ctx context.Context, q *db.Queries, rec dispatch.Record) error {
 	entry := &controlv1.AuditRecord{
 		Kind: controlv1.AuditKind_AUDIT_KIND_COMMAND_ACCEPTED, Actor: rec.Principal, SubjectId: rec.ID, DeviceId: rec.Device,
-		Name: rec.Name, State: rec.State.Proto(),
+		Name: rec.Name, State: rec.State.Proto(), ApprovalId: rec.Approval, Origin: rec.Origin,
 	}
 	auditArguments(entry, rec.Action)
 	return audit(ctx, q, rec.Workspace, rec.CreatedAt, entry)

@@ -66,10 +66,23 @@ func accept(ctx context.Context, q *db.Queries, c *dispatch.Acceptance) error {
 	if err := q.InsertCommand(ctx, db.InsertCommandParams{
 		ID: rec.ID, GroupID: rec.Group, Workspace: rec.Workspace, DeviceID: rec.Device, Name: rec.Name,
 		Principal: rec.Principal, Action: rec.Action, State: string(rec.State), CreatedAt: millis(rec.CreatedAt),
-		Deadline: millis(rec.Deadline),
+		Deadline: millis(rec.Deadline), Attached: rec.Attached, Ttl: rec.TTL.Milliseconds(), ApprovalID: rec.Approval,
+		Origin: int64(rec.Origin), ConversationID: rec.Conversation, RequestID: text(rec.Request),
 	}); err != nil {
 		return fmt.Errorf("insert command: %w", err)
 	}
+	if err := insertSaved(ctx, q, c); err != nil {
+		return err
+	}
+	if err := auditAccepted(ctx, q, rec); err != nil {
+		return err
+	}
+	return commandEvent(ctx, q, rec, rec.CreatedAt, "", false)
+}
+
+// insertSaved writes the tabs that the server keeps for a command.
+func insertSaved(ctx context.Context, q *db.Queries, c *dispatch.Acceptance) error {
+	rec := c.Record
 	for _, tab := range c.Saved {
 		body, err := proto.Marshal(tab)
 		if err != nil {
@@ -86,10 +99,7 @@ func accept(ctx context.Context, q *db.Queries, c *dispatch.Acceptance) error {
 			return fmt.Errorf("insert saved tab: %w", err)
 		}
 	}
-	if err := auditAccepted(ctx, q, rec); err != nil {
-		return err
-	}
-	return commandEvent(ctx, q, rec, rec.CreatedAt, "", false)
+	return nil
 }
 
 func commandEvent(ctx context.Context, q *db.Queries, rec dispatch.Record, at time.Time, detail string, late bool) error {
@@ -240,6 +250,11 @@ func finish(ctx context.Context, q *db.Queries, end *dispatch.End, gap bool) err
 	if err := auditEnded(ctx, q, rec); err != nil {
 		return err
 	}
+	if rec.Approval != "" {
+		if err := drop(ctx, q, rec.ID, rec.EndedAt, end.Detail); err != nil {
+			return err
+		}
+	}
 	return commandEvent(ctx, q, rec, rec.EndedAt, end.Detail, false)
 }
 
@@ -284,7 +299,8 @@ func record(row db.Command) dispatch.Record {
 		ID: row.ID, Group: row.GroupID, Workspace: row.Workspace, Device: row.DeviceID, Name: row.Name,
 		Principal: row.Principal, Action: row.Action, State: dispatch.State(row.State), CreatedAt: fromMillis(row.CreatedAt),
 		Deadline: fromMillis(row.Deadline), EndedAt: fromMillis(row.EndedAt), Result: row.Result, Error: row.Error,
-		Summary: row.Summary,
+		Summary: row.Summary, Attached: row.Attached, Conversation: row.ConversationID, Request: row.RequestID,
+		Origin: controlv1.Origin(row.Origin), Approval: row.ApprovalID, TTL: time.Duration(row.Ttl) * time.Millisecond,
 	}
 }
 

@@ -37,8 +37,29 @@ func (s *Storage) Sweep(ctx context.Context, clearBefore, removeBefore time.Time
 	}); err != nil {
 		return err
 	}
+	if err := s.eachWorkspace(ctx, s.store.Read().NextApprovalWorkspace, func(workspace string) error {
+		return s.sweepApprovals(ctx, workspace, removeBefore)
+	}); err != nil {
+		return err
+	}
 	return s.sweep(ctx, func(ctx context.Context, q *db.Queries) (int64, error) {
 		return q.DeleteEvents(ctx, db.DeleteEventsParams{Before: millis(clearBefore.Add(-keepEvents)), PageSize: pageSize})
+	})
+}
+
+// sweepApprovals removes the approvals of a workspace that were resolved before a time.
+func (s *Storage) sweepApprovals(ctx context.Context, workspace string, removeBefore time.Time) error {
+	if err := s.sweep(ctx, func(ctx context.Context, q *db.Queries) (int64, error) {
+		return q.DeleteApprovalCalls(ctx, db.DeleteApprovalCallsParams{
+			Workspace: workspace, DecidedBefore: millis(removeBefore), PageSize: pageSize,
+		})
+	}); err != nil {
+		return err
+	}
+	return s.sweep(ctx, func(ctx context.Context, q *db.Queries) (int64, error) {
+		return q.DeleteApprovals(ctx, db.DeleteApprovalsParams{
+			Workspace: workspace, DecidedBefore: millis(removeBefore), PageSize: pageSize,
+		})
 	})
 }
 

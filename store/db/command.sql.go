@@ -55,6 +55,33 @@ func (q *Queries) AdvanceCommandFromAny(ctx context.Context, arg AdvanceCommandF
 	return result.RowsAffected()
 }
 
+const beginCommand = `-- name: BeginCommand :execrows
+update srv_command
+set state = 'accepted', deadline = $1, action = $2
+where id = $3 and approval_id = $4 and state = 'awaiting_approval' and ended_at = 0
+`
+
+type BeginCommandParams struct {
+	Deadline   int64
+	Action     []byte
+	ID         string
+	ApprovalID string
+}
+
+// BeginCommand starts the life of a command that waited for its approval.
+func (q *Queries) BeginCommand(ctx context.Context, arg BeginCommandParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, beginCommand,
+		arg.Deadline,
+		arg.Action,
+		arg.ID,
+		arg.ApprovalID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const clearCommands = `-- name: ClearCommands :execrows
 update srv_command
 set action = substr(action, 1, 0), result = substr(result, 1, 0), error = substr(error, 1, 0)
@@ -168,7 +195,7 @@ func (q *Queries) FinishCommandFrom(ctx context.Context, arg FinishCommandFromPa
 }
 
 const getCommand = `-- name: GetCommand :one
-select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary from srv_command where workspace = $1 and id = $2
+select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id from srv_command where workspace = $1 and id = $2
 `
 
 type GetCommandParams struct {
@@ -194,12 +221,18 @@ func (q *Queries) GetCommand(ctx context.Context, arg GetCommandParams) (Command
 		&i.Result,
 		&i.Error,
 		&i.Summary,
+		&i.Attached,
+		&i.Ttl,
+		&i.ApprovalID,
+		&i.Origin,
+		&i.ConversationID,
+		&i.RequestID,
 	)
 	return i, err
 }
 
 const getCommandOfGroup = `-- name: GetCommandOfGroup :one
-select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary from srv_command
+select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id from srv_command
 where workspace = $1 and group_id = $2
 order by created_at desc, id desc
 limit 1
@@ -229,28 +262,40 @@ func (q *Queries) GetCommandOfGroup(ctx context.Context, arg GetCommandOfGroupPa
 		&i.Result,
 		&i.Error,
 		&i.Summary,
+		&i.Attached,
+		&i.Ttl,
+		&i.ApprovalID,
+		&i.Origin,
+		&i.ConversationID,
+		&i.RequestID,
 	)
 	return i, err
 }
 
 const insertCommand = `-- name: InsertCommand :exec
 insert into srv_command (id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline,
-  ended_at, result, error, summary)
+  ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0, null, null,
-  '')
+  '', $11, $12, $13, $14, $15, $16)
 `
 
 type InsertCommandParams struct {
-	ID        string
-	GroupID   string
-	Workspace string
-	DeviceID  string
-	Name      string
-	Principal string
-	Action    []byte
-	State     string
-	CreatedAt int64
-	Deadline  int64
+	ID             string
+	GroupID        string
+	Workspace      string
+	DeviceID       string
+	Name           string
+	Principal      string
+	Action         []byte
+	State          string
+	CreatedAt      int64
+	Deadline       int64
+	Attached       bool
+	Ttl            int64
+	ApprovalID     string
+	Origin         int64
+	ConversationID string
+	RequestID      string
 }
 
 // InsertCommand writes a command that has not ended. State changes are compare-and-set: they say how many rows changed,
@@ -267,12 +312,18 @@ func (q *Queries) InsertCommand(ctx context.Context, arg InsertCommandParams) er
 		arg.State,
 		arg.CreatedAt,
 		arg.Deadline,
+		arg.Attached,
+		arg.Ttl,
+		arg.ApprovalID,
+		arg.Origin,
+		arg.ConversationID,
+		arg.RequestID,
 	)
 	return err
 }
 
 const listCommands = `-- name: ListCommands :many
-select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary from srv_command
+select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id from srv_command
 where workspace = $1 and created_at <= $2 and (created_at < $2 or id < $3)
 order by created_at desc, id desc
 limit $4
@@ -315,6 +366,12 @@ func (q *Queries) ListCommands(ctx context.Context, arg ListCommandsParams) ([]C
 			&i.Result,
 			&i.Error,
 			&i.Summary,
+			&i.Attached,
+			&i.Ttl,
+			&i.ApprovalID,
+			&i.Origin,
+			&i.ConversationID,
+			&i.RequestID,
 		); err != nil {
 			return nil, err
 		}
@@ -330,7 +387,7 @@ func (q *Queries) ListCommands(ctx context.Context, arg ListCommandsParams) ([]C
 }
 
 const listDeviceCommands = `-- name: ListDeviceCommands :many
-select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary from srv_command
+select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id from srv_command
 where workspace = $1 and device_id = $2
   and created_at <= $3 and (created_at < $3 or id < $4)
 order by created_at desc, id desc
@@ -375,6 +432,12 @@ func (q *Queries) ListDeviceCommands(ctx context.Context, arg ListDeviceCommands
 			&i.Result,
 			&i.Error,
 			&i.Summary,
+			&i.Attached,
+			&i.Ttl,
+			&i.ApprovalID,
+			&i.Origin,
+			&i.ConversationID,
+			&i.RequestID,
 		); err != nil {
 			return nil, err
 		}
@@ -390,7 +453,7 @@ func (q *Queries) ListDeviceCommands(ctx context.Context, arg ListDeviceCommands
 }
 
 const listPendingCommands = `-- name: ListPendingCommands :many
-select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary from srv_command
+select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id from srv_command
 where workspace = $1 and created_at <= $2 and (created_at < $2 or id < $3)
   and ended_at = 0 and length(action) > 0 and (device_id = $4 or $4 = '')
 order by created_at desc, id desc
@@ -436,6 +499,12 @@ func (q *Queries) ListPendingCommands(ctx context.Context, arg ListPendingComman
 			&i.Result,
 			&i.Error,
 			&i.Summary,
+			&i.Attached,
+			&i.Ttl,
+			&i.ApprovalID,
+			&i.Origin,
+			&i.ConversationID,
+			&i.RequestID,
 		); err != nil {
 			return nil, err
 		}
@@ -451,7 +520,7 @@ func (q *Queries) ListPendingCommands(ctx context.Context, arg ListPendingComman
 }
 
 const listUnfinishedCommands = `-- name: ListUnfinishedCommands :many
-select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary from srv_command
+select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id from srv_command
 where ended_at = 0 and length(action) > 0 and created_at >= $1 and (created_at > $1 or id > $2)
 order by created_at, id
 limit $3
@@ -489,6 +558,12 @@ func (q *Queries) ListUnfinishedCommands(ctx context.Context, arg ListUnfinished
 			&i.Result,
 			&i.Error,
 			&i.Summary,
+			&i.Attached,
+			&i.Ttl,
+			&i.ApprovalID,
+			&i.Origin,
+			&i.ConversationID,
+			&i.RequestID,
 		); err != nil {
 			return nil, err
 		}
@@ -501,6 +576,33 @@ func (q *Queries) ListUnfinishedCommands(ctx context.Context, arg ListUnfinished
 		return nil, err
 	}
 	return items, nil
+}
+
+const moveCommandApproval = `-- name: MoveCommandApproval :execrows
+update srv_command
+set approval_id = $1, deadline = $2
+where id = $3 and approval_id = $4 and state = 'awaiting_approval' and ended_at = 0
+`
+
+type MoveCommandApprovalParams struct {
+	ToApproval   string
+	Deadline     int64
+	ID           string
+	FromApproval string
+}
+
+// MoveCommandApproval makes a command that waits wait for another approval.
+func (q *Queries) MoveCommandApproval(ctx context.Context, arg MoveCommandApprovalParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, moveCommandApproval,
+		arg.ToApproval,
+		arg.Deadline,
+		arg.ID,
+		arg.FromApproval,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 const nextCommandWorkspace = `-- name: NextCommandWorkspace :one

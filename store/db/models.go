@@ -4,6 +4,40 @@
 
 package db
 
+type Approval struct {
+	ID               string
+	Workspace        string
+	State            string
+	Principal        string
+	Origin           int64
+	ConversationID   string
+	GroupID          string
+	RequestID        string
+	Reason           string
+	RuleID           string
+	PolicyVersion    int64
+	Hash             string
+	Bound            string
+	CreatedAt        int64
+	ExpiresAt        int64
+	WarnedAt         int64
+	DecidedAt        int64
+	DecidedBy        string
+	DecisionReason   string
+	RememberedRuleID string
+}
+
+type ApprovalCall struct {
+	ApprovalID string
+	N          int64
+	CommandID  string
+	Proposed   []byte
+	Edited     []byte
+	Effective  []byte
+	Targets    []byte
+	UsedAt     int64
+}
+
 type Audit struct {
 	Workspace string
 	Sequence  int64
@@ -26,20 +60,26 @@ type Browser struct {
 }
 
 type Command struct {
-	ID        string
-	GroupID   string
-	Workspace string
-	DeviceID  string
-	Name      string
-	Principal string
-	Action    []byte
-	State     string
-	CreatedAt int64
-	Deadline  int64
-	EndedAt   int64
-	Result    []byte
-	Error     []byte
-	Summary   string
+	ID             string
+	GroupID        string
+	Workspace      string
+	DeviceID       string
+	Name           string
+	Principal      string
+	Action         []byte
+	State          string
+	CreatedAt      int64
+	Deadline       int64
+	EndedAt        int64
+	Result         []byte
+	Error          []byte
+	Summary        string
+	Attached       bool
+	Ttl            int64
+	ApprovalID     string
+	Origin         int64
+	ConversationID string
+	RequestID      string
 }
 
 type Conversation struct {
@@ -88,6 +128,19 @@ type Message struct {
 	ConversationID string
 	N              int64
 	Body           []byte
+}
+
+type Policy struct {
+	Workspace string
+	Version   int64
+	Settings  []byte
+}
+
+type Rule struct {
+	ID        string
+	Workspace string
+	Version   int64
+	Body      []byte
 }
 
 type Saved struct {

@@ -2,9 +2,21 @@
 -- and zero means that the command was elsewhere.
 -- name: InsertCommand :exec
 insert into srv_command (id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline,
-  ended_at, result, error, summary)
+  ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id)
 values (@id, @group_id, @workspace, @device_id, @name, @principal, @action, @state, @created_at, @deadline, 0, null, null,
-  '');
+  '', @attached, @ttl, @approval_id, @origin, @conversation_id, @request_id);
+
+-- BeginCommand starts the life of a command that waited for its approval.
+-- name: BeginCommand :execrows
+update srv_command
+set state = 'accepted', deadline = @deadline, action = @action
+where id = @id and approval_id = @approval_id and state = 'awaiting_approval' and ended_at = 0;
+
+-- MoveCommandApproval makes a command that waits wait for another approval.
+-- name: MoveCommandApproval :execrows
+update srv_command
+set approval_id = @to_approval, deadline = @deadline
+where id = @id and approval_id = @from_approval and state = 'awaiting_approval' and ended_at = 0;
 
 -- AdvanceCommand goes from one state that is not final to another.
 -- name: AdvanceCommand :execrows

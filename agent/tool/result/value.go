@@ -91,8 +91,10 @@ func (v *Value) Merge(other *Value) bool {
 	return whole
 }
 
-// Empty says whether an object has no members.
-func (v *Value) Empty() bool { return v.kind == object && len(v.members) == 0 }
+// Empty says whether an object has no members, or a list no items.
+func (v *Value) Empty() bool {
+	return v.kind == object && len(v.members) == 0 || v.kind == list && len(v.items) == 0
+}
 
 // String is the value as compact JSON.
 func (v *Value) String() string {

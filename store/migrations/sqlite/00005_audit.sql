@@ -1,5 +1,15 @@
 -- +goose Up
 
+-- Where each record ends, so that it is noticed if entries at the end are gone.
+create table srv_audit_head (
+  workspace text not null primary key,
+  sequence bigint not null,
+  hash bytea not null,
+  constraint srv_audit_head_named check (workspace <> ''),
+  constraint srv_audit_head_sequence check (sequence > 0),
+  constraint srv_audit_head_hash check (length(hash) = 32)
+);
+
 -- The audit record: rows are added and never changed. Each hash is over the one before it and the record.
 create table srv_audit (
   workspace text not null,
@@ -14,19 +24,10 @@ create table srv_audit (
   constraint srv_audit_time check (time > 0),
   constraint srv_audit_record check (length(record) > 0),
   constraint srv_audit_hashes check (length(previous) = 32 and length(hash) = 32)
-);
-
--- Where each record ends, so that it is noticed if entries at the end are gone.
-create table srv_audit_head (
-  workspace text not null primary key,
-  sequence bigint not null,
-  hash bytea not null,
-  constraint srv_audit_head_named check (workspace <> ''),
-  constraint srv_audit_head_sequence check (sequence > 0),
-  constraint srv_audit_head_hash check (length(hash) = 32)
-);
-
--- +migrate Down is where sqlc stops to read: it parses no triggers of SQLite. To goose it is a comment like any other.
+)
+-- +migrate Down is where sqlc stops to read, which knows neither what follows nor triggers of SQLite. To goose it is a
+-- comment like any other. The key is the order in which rows are added: in a tree of its own it would be one more page.
+without rowid;
 
 -- +goose StatementBegin
 create trigger srv_audit_no_update before update on srv_audit

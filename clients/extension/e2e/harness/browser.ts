@@ -31,9 +31,11 @@ export interface RealTab {
 export class Browser {
   readonly #folder: string;
   readonly #pagesPort: number;
+  readonly #rules: readonly string[];
   #context: BrowserContext | undefined;
 
-  private constructor(folder: string, pagesPort: number) {
+  private constructor(folder: string, pagesPort: number, rules: readonly string[]) {
+    this.#rules = rules;
     this.#folder = folder;
     this.#pagesPort = pagesPort;
   }
@@ -57,9 +59,9 @@ export class Browser {
     return join(this.#folder, "profile");
   }
 
-  /** The manifest names the server's usual port only, and nobody can answer the browser's question for more in a test. */
-  static async start(serverPort: number, pagesPort: number): Promise<Browser> {
-    const browser = new Browser(await mkdtemp(join(tmpdir(), "throwbar-browser-")), pagesPort);
+  /** Further rules say where names lead. The manifest names the server's usual port only, and nobody can answer the browser's question for more in a test. */
+  static async start(serverPort: number, pagesPort: number, ...rules: string[]): Promise<Browser> {
+    const browser = new Browser(await mkdtemp(join(tmpdir(), "throwbar-browser-")), pagesPort, rules);
     await cp(inject("extension"), browser.extension, { recursive: true });
     const path = join(browser.extension, "manifest.json");
     const manifest = JSON.parse(await readFile(path, "utf8")) as { host_permissions: string[] };
@@ -76,7 +78,7 @@ export class Browser {
       "--disable-gpu",
       `--disable-extensions-except=${this.extension}`,
       `--load-extension=${this.extension}`,
-      `--host-resolver-rules=MAP *.test 127.0.0.1:${this.#pagesPort}`,
+      `--host-resolver-rules=MAP *.test 127.0.0.1:${this.#pagesPort}${this.#rules.map((rule) => `,MAP ${rule}`).join("")}`,
     ];
   }
 

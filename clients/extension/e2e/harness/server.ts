@@ -23,23 +23,25 @@ export class Server {
   readonly url: string;
   readonly #folder: string;
   readonly #env: Record<string, string>;
+  readonly #args: readonly string[];
   #process: Running | undefined;
 
-  private constructor(port: number, folder: string, env: Record<string, string>) {
+  private constructor(port: number, folder: string, env: Record<string, string>, args: readonly string[]) {
     this.port = port;
     this.url = `http://127.0.0.1:${port}`;
     this.#folder = folder;
     this.#env = env;
+    this.#args = args;
   }
 
-  static async start(env: Record<string, string> = {}): Promise<Server> {
-    const server = new Server(await freePort(), await mkdtemp(join(tmpdir(), "throwbar-data-")), env);
+  static async start(env: Record<string, string> = {}, ...args: string[]): Promise<Server> {
+    const server = new Server(await freePort(), await mkdtemp(join(tmpdir(), "throwbar-data-")), env, args);
     await server.up();
     return server;
   }
 
   async up(): Promise<void> {
-    const args = ["serve", "--listen", `127.0.0.1:${this.port}`, "--data-dir", this.#folder];
+    const args = ["serve", "--listen", `127.0.0.1:${this.port}`, "--data-dir", this.#folder, ...this.#args];
     this.#process = await start(inject("server"), args, this.#env, /listens on/);
   }
 
@@ -72,8 +74,31 @@ export class Server {
     });
   }
 
+  /** The token that the server has made for its owner. */
+  async ownerToken(): Promise<string> {
+    return (await readFile(join(this.#folder, "owner.token"), "utf8")).trim();
+  }
+
+  /** The metrics of one name, by their labels. */
+  async metrics(name: string): Promise<Map<string, number>> {
+    const answer = await fetch(`${this.url}/metrics`, {
+      headers: { Authorization: `Bearer ${await this.ownerToken()}` },
+    });
+    if (!answer.ok) {
+      throw new Error(`the metrics: ${answer.status}`);
+    }
+    const found = new Map<string, number>();
+    for (const line of (await answer.text()).split("\n")) {
+      const parts = /^(\w+)\{(.*)\} (\S+)$/.exec(line);
+      if (parts?.[1] === name && parts[2] !== undefined) {
+        found.set(parts[2], Number(parts[3]));
+      }
+    }
+    return found;
+  }
+
   async api(): Promise<Api> {
-    const token = (await readFile(join(this.#folder, "owner.token"), "utf8")).trim();
+    const token = await this.ownerToken();
     const transport = createTransport({ baseUrl: this.url, token: () => token });
     return {
       devices: createClient(DevicesService, transport),

@@ -10,6 +10,7 @@ import {
 } from "../bridge/settings.js";
 import { askStatus, watchStatus } from "../bridge/status.js";
 import { connectAgent } from "../panel/agent.js";
+import { connectApprovals } from "../panel/approvals.js";
 import { Chat } from "../panel/chat.js";
 import { showPanel } from "../panel/view.js";
 import { chromeMessages } from "../platform/chrome/messages.js";
@@ -25,8 +26,10 @@ async function start(root: Element): Promise<void> {
     readConversation(storage.local),
   ]);
   const usable = pairing !== undefined && token !== "";
+  const transport = usable ? createTransport({ baseUrl: pairing.server, token: () => token }) : undefined;
   const chat = new Chat({
-    agent: usable ? connectAgent(createTransport({ baseUrl: pairing.server, token: () => token })) : undefined,
+    agent: transport && connectAgent(transport),
+    approvals: transport && connectApprovals(transport),
     ready: pairing === undefined ? "unpaired" : token === "" ? "tokenless" : "ready",
     link: undefined,
     conversation,

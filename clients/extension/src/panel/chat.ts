@@ -3,6 +3,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { callText } from "@throwbar/es/errors";
 import type { LinkStatus } from "../bridge/messages.js";
 import type { Agent, Model } from "./agent.js";
+import type { Approval, Approvals } from "./approvals.js";
 import { emptyThread, type Thread, withEvent, withMessage } from "./thread.js";
 
 export interface ChatState {
@@ -18,6 +19,8 @@ export interface ChatState {
 export interface ChatParts {
   /** Undefined while the settings lack something. */
   readonly agent: Agent | undefined;
+  /** Undefined where nothing can be decided. */
+  readonly approvals?: Approvals | undefined;
   readonly ready: ChatState["ready"];
   readonly link: LinkStatus | undefined;
   readonly conversation: string;
@@ -108,11 +111,42 @@ export class Chat {
   /** Reads on where a turn runs that this panel has no stream of. */
   async #waitForEnd(agent: Agent): Promise<void> {
     const stop = this.#follow();
+    void this.#parts.approvals?.follow(this.#whileRunning(stop));
     while (this.#state.thread.running && !stop.aborted) {
       await pause(lookEveryMs);
       if (!stop.aborted) {
         this.#take(await agent.events(this.#state.thread.conversationId, this.#state.thread.sequence));
       }
+    }
+  }
+
+  /** A signal for the end of the turn that runs, or of the panel's interest in it. */
+  #whileRunning(stop: AbortSignal): AbortSignal {
+    const ended = new AbortController();
+    const leave = this.subscribe(() => {
+      if (!this.#state.thread.running) {
+        leave();
+        ended.abort();
+      }
+    });
+    return AbortSignal.any([stop, ended.signal]);
+  }
+
+  /** What is asked, to be shown before it is decided; undefined where it cannot be read here. */
+  async approval(approvalId: string): Promise<Approval | undefined> {
+    try {
+      return await this.#parts.approvals?.get(approvalId);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Decides what was shown. Returns why it did not count; empty if it did. */
+  async decide(approval: Approval, yes: boolean, reason: string): Promise<string> {
+    try {
+      return (await this.#parts.approvals?.decide(approval, yes, reason)) ?? "";
+    } catch (error) {
+      return callText(error);
     }
   }
 
@@ -130,6 +164,7 @@ export class Chat {
     }
     const stop = this.#follow();
     this.#set({ thread: withMessage(this.#state.thread, message), problem: "" });
+    void this.#parts.approvals?.follow(this.#whileRunning(stop));
     try {
       for await (const event of agent.chat(this.#state.thread.conversationId, message, stop)) {
         await this.#keep(event.conversationId);

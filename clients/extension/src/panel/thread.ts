@@ -6,6 +6,7 @@ export type Line =
   | { readonly kind: "agent"; readonly text: string; readonly done: boolean }
   | { readonly kind: "reasoning"; readonly text: string }
   | ToolLine
+  | ApprovalLine
   | { readonly kind: "notice"; readonly text: string }
   | { readonly kind: "error"; readonly text: string };
 
@@ -17,6 +18,18 @@ export interface ToolLine {
   readonly repairs: readonly string[];
   readonly outcome: "running" | "succeeded" | "failed" | "denied";
   readonly content: string;
+}
+
+/** A call that waits for a person, or waited. */
+export interface ApprovalLine {
+  readonly kind: "approval";
+  readonly approvalId: string;
+  readonly name: string;
+  readonly why: string;
+  /** pending, or how it ended. */
+  readonly state: string;
+  /** What whoever decided said. */
+  readonly said: string;
 }
 
 export interface Thread {
@@ -74,6 +87,12 @@ function take(thread: Thread, { kind }: Event): Thread {
     }
     case "toolResult":
       return withResult(thread, kind.value.callId, outcomes[kind.value.outcome], kind.value.content);
+    case "approvalRequested": {
+      const { approvalId, name, reason } = kind.value;
+      return add(thread, { kind: "approval", approvalId, name, why: reason, state: "pending", said: "" });
+    }
+    case "approvalResolved":
+      return withDecision(thread, kind.value.approvalId, kind.value.state, kind.value.reason);
     case "message":
       return kind.value.role === Role.USER ? withPerson(thread, kind.value.text) : withAnswer(thread, kind.value.text);
     case "notice":
@@ -126,10 +145,29 @@ function withResult(thread: Thread, callId: string, outcome: ToolLine["outcome"]
   return { ...thread, lines };
 }
 
+function withDecision(thread: Thread, approvalId: string, state: string, said: string): Thread {
+  const lines = thread.lines.map((line) =>
+    line.kind === "approval" && line.approvalId === approvalId ? { ...line, state, said } : line,
+  );
+  return { ...thread, lines };
+}
+
 function ended(thread: Thread, reason: TurnEnd): Thread {
-  const lines = thread.lines.map((line) => (line.kind === "agent" ? { ...line, done: true } : line));
+  const lines = thread.lines.map((line) => settled(line));
   const text = endings[reason];
   return { ...thread, running: false, lines: text === undefined ? lines : [...lines, { kind: "notice", text }] };
+}
+
+/** A line of a turn that has ended: nothing of it waits any more. */
+function settled(line: Line): Line {
+  switch (line.kind) {
+    case "agent":
+      return { ...line, done: true };
+    case "approval":
+      return line.state === "pending" ? { ...line, state: "withdrawn" } : line;
+    default:
+      return line;
+  }
 }
 
 /** What a tool answered, without the marks that fence data for the model; what has none as it is. */

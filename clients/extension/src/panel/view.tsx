@@ -2,6 +2,7 @@
 import { type FunctionComponent, render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { stateTexts } from "../bridge/status.js";
+import { ApprovalCard } from "./approval.js";
 import type { Chat, ChatState } from "./chat.js";
 import type { Line, ToolLine } from "./thread.js";
 
@@ -25,7 +26,7 @@ const Panel: FunctionComponent<PanelParts> = ({ chat, openSettings }) => {
     <>
       <Head state={state} chat={chat} openSettings={openSettings} />
       <Obstacle state={state} openSettings={openSettings} />
-      <Lines lines={state.thread.lines} running={state.thread.running} />
+      <Lines lines={state.thread.lines} running={state.thread.running} chat={chat} />
       <Compose state={state} chat={chat} />
     </>
   );
@@ -77,24 +78,27 @@ const Obstacle: FunctionComponent<{ readonly state: ChatState; readonly openSett
   );
 };
 
-const Lines: FunctionComponent<{ readonly lines: readonly Line[]; readonly running: boolean }> = ({
+const Lines: FunctionComponent<{ readonly lines: readonly Line[]; readonly running: boolean; readonly chat: Chat }> = ({
   lines,
   running,
+  chat,
 }) => {
   const end = useRef<HTMLDivElement>(null);
   useEffect(() => end.current?.scrollIntoView({ block: "end" }), [lines]);
   return (
     <div id="lines" role="log" aria-busy={running}>
       {lines.map((line, at) => (
-        <OneLine key={at} line={line} />
+        <OneLine key={at} line={line} chat={chat} />
       ))}
       <div ref={end} />
     </div>
   );
 };
 
-const OneLine: FunctionComponent<{ readonly line: Line }> = ({ line }) => {
+const OneLine: FunctionComponent<{ readonly line: Line; readonly chat: Chat }> = ({ line, chat }) => {
   switch (line.kind) {
+    case "approval":
+      return <ApprovalCard line={line} chat={chat} />;
     case "tool":
       return <Tool line={line} />;
     case "reasoning":

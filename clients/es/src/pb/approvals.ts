@@ -1,0 +1,1 @@
+export * from "../../../../gen/es/throwbar/control/v1/approvals_pb.js";

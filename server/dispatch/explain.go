@@ -1,0 +1,82 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+
+	"buf.build/go/protovalidate"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"throwbar.dev/throwbar/catalog"
+	"throwbar.dev/throwbar/server/fault"
+	"throwbar.dev/throwbar/server/policy"
+)
+
+// Explained is a command on one device as policy would see it. Err says why it would not even come to policy.
+type Explained struct {
+	Call policy.Call
+	Name string // of the device
+	Err  error
+}
+
+// Resolve says what policy would be asked about a request, for each device that it would go to. Nothing is sent, and
+// no device has to be connected.
+func (d *Dispatcher) Resolve(ctx context.Context, req Request) ([]Explained, error) {
+	entry, args, saved, err := d.read(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	split, err := d.split(req, entry, args, saved)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Explained, 0, len(split))
+	for _, s := range split {
+		p := &part{entry: entry, action: s.action, args: s.args, refs: catalog.Targets(s.args), device: Device{ID: s.device}}
+		device, err := d.Devices.Find(req.Workspace, s.device)
+		if err != nil {
+			return nil, err // a device that is not the caller's is not there
+		}
+		p.device = device
+		if err = d.checkRefs(p); err == nil {
+			err = checkSaved(p, saved)
+		}
+		out = append(out, Explained{Name: device.Name, Err: err, Call: policy.Call{
+			Workspace: req.Workspace, Principal: req.Principal, Device: device.ID, Entry: entry, Args: p.args,
+			Targets: targetCount(p), URLs: func() []string { return d.addresses(p) },
+		}})
+	}
+	return out, nil
+}
+
+// addresses are those of the tabs that a part would act on; empty for one that is not known.
+func (d *Dispatcher) addresses(p *part) []string {
+	out := make([]string, 0, len(p.tabs)+len(p.saved))
+	for _, id := range p.tabs {
+		out = append(out, d.Browser.Describe(id).GetUrl())
+	}
+	for _, s := range p.saved {
+		out = append(out, s.GetUrl())
+	}
+	return out
+}
+
+// read checks a request's action as plan does.
+func (d *Dispatcher) read(ctx context.Context, req Request) (*catalog.Entry, protoreflect.Message, map[string]Saved, error) {
+	entry, err := d.Catalogue.ByAction(req.Action)
+	switch {
+	case errors.Is(err, catalog.ErrNoAction):
+		return nil, nil, nil, fault.New(fault.Invalid, "the action is empty: set one of its members")
+	case err != nil:
+		return nil, nil, nil, fault.Wrap(fault.Unsupported, err, "this server does not know the action %s", d.Catalogue.Name(req.Action))
+	}
+	args, err := entry.Body(req.Action)
+	if err != nil {
+		return nil, nil, nil, fault.Wrap(fault.Invalid, err, "the arguments of %s cannot be read", entry.Name)
+	}
+	if err := protovalidate.Validate(args.Interface()); err != nil {
+		return nil, nil, nil, fault.New(fault.Invalid, "the arguments of %s break a rule: %v", entry.Name, err)
+	}
+	saved, err := d.savedOf(ctx, req.Workspace, args)
+	return entry, args, saved, err
+}
