@@ -535,24 +535,37 @@ func (m *mine) database(databaseURL string) string {
 	for _, statement := range []string{
 		"select body from srv_event", "select record from srv_audit", "select name from srv_token", "select name from srv_device", "select summary from srv_command",
 	} {
-		rows, err := pool.QueryContext(t.Context(), statement)
-		if err != nil {
-			t.Fatal(err)
-		}
 		n := 0
-		for rows.Next() {
-			var body []byte
-			if err := rows.Scan(&body); err != nil {
-				t.Fatal(err)
-			}
+		for _, body := range column(t, pool, statement) {
 			out.Write(body)
 			n++
 		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil || n == 0 {
-			t.Fatalf("%s: %d rows, %v", statement, n, err)
+		if n == 0 {
+			t.Fatalf("%s: no rows", statement)
 		}
 	}
 	return out.String()
+}
+
+// column is what a statement gives.
+func column(t *testing.T, pool *sql.DB, statement string) (all [][]byte) {
+	t.Helper()
+	rows, err := pool.QueryContext(t.Context(), statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var body []byte
+		if err := rows.Scan(&body); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, body)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // TestNoSecretIsRepeatedAnywhere (security 16, 22) puts a canary into every sensitive field and a token wherever one can be
