@@ -29,6 +29,7 @@ type Client struct {
 	Commands  controlv1connect.CommandServiceClient
 	Browser   controlv1connect.BrowserServiceClient
 	Catalogue controlv1connect.CatalogueServiceClient
+	Policy    controlv1connect.PolicyServiceClient
 	Agent     agentv1connect.AgentServiceClient
 
 	server   string
@@ -62,6 +63,7 @@ func New(cfg Config) (*Client, error) {
 	c.Commands = controlv1connect.NewCommandServiceClient(rpc)
 	c.Browser = controlv1connect.NewBrowserServiceClient(rpc)
 	c.Catalogue = controlv1connect.NewCatalogueServiceClient(rpc)
+	c.Policy = controlv1connect.NewPolicyServiceClient(rpc)
 	c.Agent = agentv1connect.NewAgentServiceClient(rpc)
 	return c, nil
 }
