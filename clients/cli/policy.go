@@ -70,7 +70,8 @@ func (p *program) rules(rules []*controlv1.PolicyRule) {
 	}
 	for _, r := range rules {
 		t.Rows = append(t.Rows, []term.Cell{
-			{Text: ruleVerdict(r), Style: verdictStyle(r.GetVerdict())}, term.Text(ruleSubject(r)), term.Text(ruleWhere(r)),
+			{Text: ruleVerdict(r), Style: verdictStyle(r.GetVerdict())},
+			term.Text(ruleSubject(r)), term.Text(ruleWhere(r)),
 			term.Text(ruleArguments(r)), term.Text(ruleTargets(r)), term.Text(ruleUntil(r)), term.Text(r.GetNote()),
 			term.Text(r.GetRuleId()),
 		})
@@ -112,7 +113,9 @@ func ruleSubject(r *controlv1.PolicyRule) string {
 func ruleWhere(r *controlv1.PolicyRule) string {
 	var words []string
 	for _, part := range [][2]string{
-		{"conversation", r.GetConversationId()}, {"origin", originWord(r.GetOrigin())}, {"device", r.GetDeviceId()},
+		{"conversation", r.GetConversationId()},
+		{"origin", originWord(r.GetOrigin())},
+		{"device", r.GetDeviceId()},
 		{"principal", r.GetPrincipal()},
 	} {
 		if part[1] != "" {

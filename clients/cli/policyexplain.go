@@ -111,7 +111,8 @@ func (p *program) explanation(d *controlv1.PolicyExplanation) {
 		}
 		t.Rows = append(t.Rows, []term.Cell{
 			term.Text(args.ShortOf(step.GetLayer().Descriptor(), step.GetLayer().Number())),
-			{Text: verdictWord(step.GetVerdict()), Style: verdictStyle(step.GetVerdict())}, covers, term.Text(step.GetWhy()),
+			{Text: verdictWord(step.GetVerdict()), Style: verdictStyle(step.GetVerdict())},
+			covers, term.Text(step.GetWhy()),
 			term.Text(step.GetRuleId()),
 		})
 	}

@@ -25,10 +25,24 @@ func TestGlob(t *testing.T) {
 		pattern, text string
 		want          bool
 	}{
-		{"", "", true}, {"", "a", false}, {"*", "", true}, {"*", "a\nb", true}, {"a", "a", true}, {"a", "A", false},
-		{"a*", "a", true}, {"a*a", "a", false}, {"*a*a*", "ba", false}, {"*ab", "abab", true}, {`\*`, "*", true},
-		{`\*`, "a", false}, {`a\\*`, `a\b`, true}, {"https://a.example/*", "https://a.example.evil/", false},
-		{"a**b", "ab", true}, {"?", "a", false}, {"[a]", "a", false}, {"nginx", "nginx2", false},
+		{"", "", true},
+		{"", "a", false},
+		{"*", "", true},
+		{"*", "a\nb", true},
+		{"a", "a", true},
+		{"a", "A", false},
+		{"a*", "a", true},
+		{"a*a", "a", false},
+		{"*a*a*", "ba", false},
+		{"*ab", "abab", true},
+		{`\*`, "*", true},
+		{`\*`, "a", false},
+		{`a\\*`, `a\b`, true},
+		{"https://a.example/*", "https://a.example.evil/", false},
+		{"a**b", "ab", true},
+		{"?", "a", false},
+		{"[a]", "a", false},
+		{"nginx", "nginx2", false},
 	} {
 		g, err := parseGlob(row.pattern)
 		if err != nil || g.match(row.text) != row.want {
