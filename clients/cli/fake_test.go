@@ -56,6 +56,8 @@ type fake struct {
 	pending    chan struct{} // closed when a dispatch waits for a device that never answers
 	fail       error         // what every call ends with
 
+	policy fakePolicy
+
 	mu        sync.Mutex
 	devices   []*controlv1.Device           // guarded by mu
 	asked     []*controlv1.DispatchRequest  // guarded by mu
@@ -111,6 +113,7 @@ func newFake(t *testing.T, change ...func(*fake)) *fake {
 	controlv1connect.RegisterCatalogueServiceHandler(server, f)
 	controlv1connect.RegisterAuditServiceHandler(server, f)
 	controlv1connect.RegisterApprovalServiceHandler(server, f)
+	controlv1connect.RegisterPolicyServiceHandler(server, &f.policy)
 	agentv1connect.RegisterAgentServiceHandler(server, f)
 	mux := http.NewServeMux()
 	connecthttp.Mount(mux, server)
