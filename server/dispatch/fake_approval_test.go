@@ -252,3 +252,10 @@ func detached(req dispatch.Request) dispatch.Request {
 	req.Detached = true
 	return req
 }
+
+// refuseApprovals makes asks and starts fail with an error until it is nil.
+func (b *book) refuseApprovals(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shelf.refuse = err
+}
