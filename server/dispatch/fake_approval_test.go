@@ -27,6 +27,7 @@ type shelf struct {
 type hooks struct {
 	before func()                  // a decision was written, and nobody knows yet
 	asked  func(approval.Approval) // an approval was written, and nobody knows yet
+	begun  func()                  // a start was written, and nobody knows yet
 }
 
 func (b *book) note(a *approval.Approval) {
@@ -58,6 +59,11 @@ func (b *book) put(a *approval.Approval) {
 }
 
 func (b *book) BeginApproved(_ context.Context, id string, at time.Time, commands []dispatch.Acceptance) error {
+	defer func() {
+		if b.begun != nil {
+			b.begun()
+		}
+	}()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.shelf.refuse != nil {
@@ -251,4 +257,11 @@ func bytesOf(action *commandv1.Action) []byte {
 func detached(req dispatch.Request) dispatch.Request {
 	req.Detached = true
 	return req
+}
+
+// refuseApprovals makes asks and starts fail with an error until it is nil.
+func (b *book) refuseApprovals(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shelf.refuse = err
 }

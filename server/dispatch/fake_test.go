@@ -373,11 +373,13 @@ type world struct {
 	more  map[string]bool // further devices
 	rule  rule            // policy
 	reach atomic.Bool     // somebody can be asked
+	grown atomic.Bool     // a pattern matches one more tab
+	lost  atomic.Bool     // the devices are revoked
 	skew  atomic.Int64    // of the wall clock
 }
 
 func (w *world) Find(workspace, id string) (dispatch.Device, error) {
-	if workspace != "w" || (id != "lap" && id != "desk" && !w.more[id]) {
+	if workspace != "w" || w.lost.Load() || (id != "lap" && id != "desk" && !w.more[id]) {
 		return dispatch.Device{}, fault.New(fault.NotFound, "there is no device %q", id)
 	}
 	return dispatch.Device{ID: id, Name: "my " + id, Boot: "b1"}, nil
@@ -391,6 +393,9 @@ func (w *world) Describe(id string) *commandv1.SavedTab {
 }
 
 func (w *world) Match(device, _ string) []string {
+	if w.grown.Load() {
+		return []string{device + "_tb1-1", device + "_tb1-2", device + "_tb1-3"}
+	}
 	return []string{device + "_tb1-1", device + "_tb1-2"}
 }
 

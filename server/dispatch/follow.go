@@ -119,6 +119,7 @@ func (d *Dispatcher) lookAtQuestions() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, q := range d.questions {
+		d.withdrawRevoked(q)
 		switch {
 		case !q.written || d.closed:
 		case q.retry && !q.following:
@@ -130,6 +131,18 @@ func (d *Dispatcher) lookAtQuestions() {
 		case !q.warned && !now.Before(q.warnAt()):
 			q.warned = true
 			d.tasks.Go(func() { d.warn(q) })
+		}
+	}
+}
+
+// withdrawRevoked cancels what waits for a device that there is no more. The dispatcher's mu is held.
+func (d *Dispatcher) withdrawRevoked(q *question) {
+	for _, l := range q.copied() {
+		if l.starting || !l.recorded {
+			continue
+		}
+		if _, err := d.Devices.Find(l.rec.Workspace, l.rec.Device); fault.CodeOf(err) == fault.NotFound && err != nil {
+			d.endWaiting(l, Cancelled, fault.New(fault.Cancelled, "cancelled: the device was revoked"))
 		}
 	}
 }
@@ -178,11 +191,16 @@ func (d *Dispatcher) recoverWaiting(ctx context.Context, p Acceptance) error {
 		l.entry = entry
 	}
 	a, err := d.Approvals.GetApproval(ctx, l.rec.Workspace, l.rec.Approval)
-	if err != nil {
+	isGone := fault.CodeOf(err) == fault.NotFound
+	if err != nil && !isGone {
 		return fmt.Errorf("read approval %s: %w", l.rec.Approval, err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if isGone {
+		d.endWaiting(l, Failed, fault.New(fault.Denied, "its approval is not there any more: nothing was sent"))
+		return nil
+	}
 	d.park(&a, []*live{l}).written = true
 	if l.rec.Attached {
 		d.endWaiting(l, Cancelled, fault.New(fault.Cancelled, "the server was restarted: whoever waited for this is gone"))
