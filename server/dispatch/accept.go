@@ -85,30 +85,7 @@ func (p *part) refusal() *controlv1.DeviceOutcome {
 // plan says which device does what. An error means that the request as a whole makes no sense; what is wrong with one
 // device is said in its part.
 func (d *Dispatcher) plan(ctx context.Context, req Request) ([]*part, error) {
-	entry, err := d.Catalogue.ByAction(req.Action)
-	switch {
-	case errors.Is(err, catalog.ErrNoAction):
-		return nil, fault.New(fault.Invalid, "the action is empty: set one of its members")
-	case err != nil:
-		return nil, fault.Wrap(fault.Unsupported, err, "this server does not know the action %s", d.Catalogue.Name(req.Action))
-	}
-	args, err := entry.Body(req.Action)
-	if err != nil {
-		return nil, fault.Wrap(fault.Invalid, err, "the arguments of %s cannot be read", entry.Name)
-	}
-	if _, dynamic := args.Interface().(*dynamicpb.Message); dynamic || !req.Checked { // the edge cannot see into the former
-		if err := protovalidate.Validate(args.Interface()); err != nil {
-			return nil, fault.New(fault.Invalid, "the arguments of %s break a rule: %s", entry.Name, catalog.Problem(err))
-		}
-	}
-	if req.TTL > entry.MaxTTL() {
-		return nil, fault.New(fault.Invalid, "the time to live of %s is at most %s", entry.Name, entry.MaxTTL())
-	}
-	saved, err := d.savedOf(ctx, req.Workspace, args)
-	if err != nil {
-		return nil, err
-	}
-	split, err := d.split(req, entry, args, saved)
+	entry, split, saved, err := d.read(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -117,6 +94,35 @@ func (d *Dispatcher) plan(ctx context.Context, req Request) ([]*part, error) {
 		return nil, err
 	}
 	return parts, nil
+}
+
+// read says which command a request is, which device does what of it, and which saved tabs it names.
+func (d *Dispatcher) read(ctx context.Context, req Request) (*catalog.Entry, []piece, map[string]Saved, error) {
+	entry, err := d.Catalogue.ByAction(req.Action)
+	switch {
+	case errors.Is(err, catalog.ErrNoAction):
+		return nil, nil, nil, fault.New(fault.Invalid, "the action is empty: set one of its members")
+	case err != nil:
+		return nil, nil, nil, fault.Wrap(fault.Unsupported, err, "this server does not know the action %s", d.Catalogue.Name(req.Action))
+	}
+	args, err := entry.Body(req.Action)
+	if err != nil {
+		return nil, nil, nil, fault.Wrap(fault.Invalid, err, "the arguments of %s cannot be read", entry.Name)
+	}
+	if _, dynamic := args.Interface().(*dynamicpb.Message); dynamic || !req.Checked { // the edge cannot see into the former
+		if err := protovalidate.Validate(args.Interface()); err != nil {
+			return nil, nil, nil, fault.New(fault.Invalid, "the arguments of %s break a rule: %s", entry.Name, catalog.Problem(err))
+		}
+	}
+	if req.TTL > entry.MaxTTL() {
+		return nil, nil, nil, fault.New(fault.Invalid, "the time to live of %s is at most %s", entry.Name, entry.MaxTTL())
+	}
+	saved, err := d.savedOf(ctx, req.Workspace, args)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	split, err := d.split(req, entry, args, saved)
+	return entry, split, saved, err
 }
 
 func (d *Dispatcher) gateAll(req Request, entry *catalog.Entry, split []piece, saved map[string]Saved) []*part {

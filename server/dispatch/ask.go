@@ -47,19 +47,8 @@ func (d *Dispatcher) decide(req Request, p *part) error {
 func (d *Dispatcher) policyCall(req Request, p *part) policy.Call {
 	return policy.Call{
 		Workspace: req.Workspace, Conversation: req.Conversation, Principal: req.Principal, Device: p.device.ID,
-		Origin: req.origin(), Entry: p.entry, Args: p.args, Targets: targetCount(p), URLs: func() []string { return d.urls(p) },
+		Origin: req.origin(), Entry: p.entry, Args: p.args, Targets: targetCount(p), URLs: func() []string { return d.addresses(p) },
 	}
-}
-
-// urls are the addresses of the tabs that a part would act on.
-func (d *Dispatcher) urls(p *part) []string {
-	urls := make([]string, 0, len(p.tabs))
-	for _, id := range p.tabs {
-		if tab := d.Browser.Describe(id); tab != nil {
-			urls = append(urls, tab.GetUrl())
-		}
-	}
-	return urls
 }
 
 // noteDenials writes down what policy denied of an order.

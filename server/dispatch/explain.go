@@ -2,13 +2,8 @@ package dispatch
 
 import (
 	"context"
-	"errors"
-
-	"buf.build/go/protovalidate"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"throwbar.dev/throwbar/catalog"
-	"throwbar.dev/throwbar/server/fault"
 	"throwbar.dev/throwbar/server/policy"
 )
 
@@ -22,11 +17,7 @@ type Explained struct {
 // Resolve says what policy would be asked about a request, for each device that it would go to. Nothing is sent, and
 // no device has to be connected.
 func (d *Dispatcher) Resolve(ctx context.Context, req Request) ([]Explained, error) {
-	entry, args, saved, err := d.read(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	split, err := d.split(req, entry, args, saved)
+	entry, split, saved, err := d.read(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -59,24 +50,4 @@ func (d *Dispatcher) addresses(p *part) []string {
 		out = append(out, s.GetUrl())
 	}
 	return out
-}
-
-// read checks a request's action as plan does.
-func (d *Dispatcher) read(ctx context.Context, req Request) (*catalog.Entry, protoreflect.Message, map[string]Saved, error) {
-	entry, err := d.Catalogue.ByAction(req.Action)
-	switch {
-	case errors.Is(err, catalog.ErrNoAction):
-		return nil, nil, nil, fault.New(fault.Invalid, "the action is empty: set one of its members")
-	case err != nil:
-		return nil, nil, nil, fault.Wrap(fault.Unsupported, err, "this server does not know the action %s", d.Catalogue.Name(req.Action))
-	}
-	args, err := entry.Body(req.Action)
-	if err != nil {
-		return nil, nil, nil, fault.Wrap(fault.Invalid, err, "the arguments of %s cannot be read", entry.Name)
-	}
-	if err := protovalidate.Validate(args.Interface()); err != nil {
-		return nil, nil, nil, fault.New(fault.Invalid, "the arguments of %s break a rule: %v", entry.Name, err)
-	}
-	saved, err := d.savedOf(ctx, req.Workspace, args)
-	return entry, args, saved, err
 }

@@ -180,3 +180,29 @@ func jsonOf(m protoreflect.Message, fd protoreflect.FieldDescriptor) string {
 	}
 	return compact.String()
 }
+
+// strange says whether a message holds something that its type does not have.
+func strange(m protoreflect.Message) bool {
+	if len(m.GetUnknown()) > 0 {
+		return true
+	}
+	found := false
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case fd.IsMap() && fd.MapValue().Message() != nil:
+			v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
+				found = strange(v.Message())
+				return !found
+			})
+		case fd.IsMap() || fd.Message() == nil:
+		case fd.IsList():
+			for i := 0; i < v.List().Len() && !found; i++ {
+				found = strange(v.List().Get(i).Message())
+			}
+		default:
+			found = strange(v.Message())
+		}
+		return !found
+	})
+	return found
+}

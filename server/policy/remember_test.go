@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	"throwbar.dev/throwbar/server/fault"
 	"throwbar.dev/throwbar/server/policy"
@@ -51,6 +54,11 @@ func TestRememberedCoversExactlyTheCall(t *testing.T) {
 		"principal": func(c *policy.Call) { c.Principal = "other" },
 		"targets":   func(c *policy.Call) { c.Targets = 2 },
 		"workspace": func(c *policy.Call) { c.Workspace = "other" },
+		"argument of tomorrow": func(c *policy.Call) {
+			m := c.Args.Interface()
+			c.Args = proto.Clone(m).ProtoReflect()
+			c.Args.SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 999, protowire.VarintType), 1))
+		},
 	} {
 		c := same
 		change(&c)

@@ -108,6 +108,8 @@ type lookup struct {
 	urls []string
 	read bool // urls were read
 
+	looked, odd bool // arguments were looked through, and are strange
+
 	// What was found last: many rules ask for the same argument.
 	path   string
 	values []string
@@ -120,6 +122,15 @@ func (l *lookup) argument(a *argument) ([]string, bool) {
 		l.values, l.found = a.values(l.Args)
 	}
 	return l.values, l.found
+}
+
+// strange says whether the arguments hold something, at any depth, that this server's contract does not have: no pattern
+// can say anything of it, and a newer device may act on it.
+func (l *lookup) strange() bool {
+	if !l.looked {
+		l.looked, l.odd = true, l.Args != nil && strange(l.Args)
+	}
+	return l.odd
 }
 
 func (l *lookup) addresses() []string {
@@ -148,6 +159,8 @@ func (r *rule) covers(l *lookup) (bool, mismatch) {
 		return false, mismatch{what: "it is about another caller"}
 	case r.GetVerdict() == controlv1.Verdict_VERDICT_ASK && l.Entry.Command == nil:
 		return false, mismatch{what: "nobody can be asked about a query"}
+	case r.GetVerdict() == controlv1.Verdict_VERDICT_ALLOW && len(r.args) > 0 && l.strange():
+		return false, mismatch{what: "there are arguments that this server does not know"}
 	case r.GetVerdict() == controlv1.Verdict_VERDICT_ALLOW && l.Targets > r.most(l.Entry):
 		return false, mismatch{what: "it covers fewer targets", most: r.most(l.Entry)}
 	}
