@@ -40,8 +40,10 @@ func TestTheAuditRecordMovesBetweenTheEngines(t *testing.T) {
 	first.Stop()
 	files, url, last := t.TempDir(), postgres.URL(t), t.TempDir()
 	for _, args := range [][]string{
-		{"export", filepath.Join(files, "1"), "--data-dir", first.Dir}, {"import", filepath.Join(files, "1"), "--database", url},
-		{"export", filepath.Join(files, "2"), "--database", url}, {"import", filepath.Join(files, "2"), "--data-dir", last},
+		{"export", filepath.Join(files, "1"), "--data-dir", first.Dir},
+		{"import", filepath.Join(files, "1"), "--database", url},
+		{"export", filepath.Join(files, "2"), "--database", url},
+		{"import", filepath.Join(files, "2"), "--data-dir", last},
 	} {
 		if code, out, errs := throwbar(t, nil, args...); code != 0 {
 			t.Fatalf("%v: %d\n%s%s", args, code, out, errs)

@@ -162,7 +162,7 @@ func (m *mine) failed(err error) {
 // credentials makes every kind of secret that a server makes itself.
 func (m *mine) credentials() {
 	t := m.t
-	m.canaries.All = append(m.canaries.All, m.s.Owner)
+	m.canaries.Add(m.s.Owner)
 	token, err := tokens(t, m.s).CreateToken(t.Context(), &controlv1.CreateTokenRequest{Name: "ci", Scope: optionv1.Scope_SCOPE_VIEWER})
 	if err != nil {
 		t.Fatal(err)
@@ -179,16 +179,16 @@ func (m *mine) credentials() {
 	}
 	_, err = m.s.Device(t, "").Pair(t.Context(), &devicev1.PairRequest{Code: code.GetCode(), Name: "again", Kind: devicev1.Kind_KIND_DESKTOP})
 	m.failed(err)
-	m.canaries.All = append(m.canaries.All, token.GetSecret(), code.GetCode(), strings.ReplaceAll(code.GetCode(), "-", ""), paired.GetToken())
+	m.canaries.Add(token.GetSecret(), code.GetCode(), strings.ReplaceAll(code.GetCode(), "-", ""), paired.GetToken())
 	workspace, err := controlv1connect.NewWorkspaceServiceClient(m.s.Client(t, m.s.Owner, nil)).CreateWorkspace(
 		t.Context(), &controlv1.CreateWorkspaceRequest{Name: "other"})
 	if err == nil {
-		m.canaries.All = append(m.canaries.All, workspace.GetSecret())
+		m.canaries.Add(workspace.GetSecret())
 	}
 	m.connect(paired.GetDeviceId(), paired.GetToken())
 	rotated, err := m.s.Device(t, paired.GetToken()).RotateToken(t.Context(), &devicev1.RotateTokenRequest{})
 	if err == nil && rotated.GetToken() != "" {
-		m.canaries.All = append(m.canaries.All, rotated.GetToken())
+		m.canaries.Add(rotated.GetToken())
 	}
 	if _, err := tokens(t, m.s).RevokeToken(t.Context(), &controlv1.RevokeTokenRequest{TokenId: token.GetToken().GetTokenId()}); err != nil {
 		t.Fatal(err)
@@ -526,7 +526,7 @@ func (m *mine) database(databaseURL string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, canary := range m.canaries.All {
+		for _, canary := range m.canaries.All() {
 			if strings.HasPrefix(canary, "thb_") && bytes.Contains(raw, []byte(canary)) {
 				t.Error("the file of the database has a token")
 			}
@@ -535,24 +535,37 @@ func (m *mine) database(databaseURL string) string {
 	for _, statement := range []string{
 		"select body from srv_event", "select record from srv_audit", "select name from srv_token", "select name from srv_device", "select summary from srv_command",
 	} {
-		rows, err := pool.QueryContext(t.Context(), statement)
-		if err != nil {
-			t.Fatal(err)
-		}
 		n := 0
-		for rows.Next() {
-			var body []byte
-			if err := rows.Scan(&body); err != nil {
-				t.Fatal(err)
-			}
+		for _, body := range column(t, pool, statement) {
 			out.Write(body)
 			n++
 		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil || n == 0 {
-			t.Fatalf("%s: %d rows, %v", statement, n, err)
+		if n == 0 {
+			t.Fatalf("%s: no rows", statement)
 		}
 	}
 	return out.String()
+}
+
+// column is what a statement gives.
+func column(t *testing.T, pool *sql.DB, statement string) (all [][]byte) {
+	t.Helper()
+	rows, err := pool.QueryContext(t.Context(), statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var body []byte
+		if err := rows.Scan(&body); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, body)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // TestNoSecretIsRepeatedAnywhere (security 16, 22) puts a canary into every sensitive field and a token wherever one can be
@@ -580,17 +593,18 @@ func TestNoSecretIsRepeatedAnywhere(t *testing.T) {
 			m.requests()
 			m.clumsiness()
 			texts := m.read(databaseURL)
-			if !strings.Contains(texts["log"], "cannot write for [redacted]") || len(m.canaries.All) < 300 {
-				t.Errorf("%d canaries, and this log:\n%s", len(m.canaries.All), texts["log"])
+			if !strings.Contains(texts["log"], "cannot write for [redacted]") || len(m.canaries.All()) < 300 {
+				t.Errorf("%d canaries, and this log:\n%s", len(m.canaries.All()), texts["log"])
 			}
 			m.mu.Lock()
 			if len(m.wrong) < 50 {
 				t.Errorf("the device itself got only %d secrets", len(m.wrong))
 			}
 			m.mu.Unlock()
-			slices.Sort(m.canaries.All)
+			canaries := m.canaries.All()
+			slices.Sort(canaries)
 			for where, text := range texts {
-				for _, canary := range slices.Compact(m.canaries.All) {
+				for _, canary := range slices.Compact(canaries) {
 					for _, form := range []string{
 						canary, hex.EncodeToString([]byte(canary)), base64.RawStdEncoding.EncodeToString([]byte(canary))[:len(canary)],
 					} {

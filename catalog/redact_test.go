@@ -68,22 +68,22 @@ func TestRedactLeavesNoSensitiveValueOfAnyMessage(t *testing.T) {
 				known := &catalogtest.Canaries{}
 				m := dynamicpb.NewMessage(md)
 				known.Fill(t, m, member, c)
-				if had := found(t, m, known.All); len(had) == 0 && len(known.All) > 0 {
+				if had := found(t, m, known.All()); len(had) == 0 && len(known.All()) > 0 {
 					t.Errorf("%s: the canaries are not in it to begin with", md.FullName())
 				}
 				clean := c.Redact(m)
-				if left := found(t, clean, known.All); len(left) > 0 {
+				if left := found(t, clean, known.All()); len(left) > 0 {
 					t.Errorf("%s, member %d: %v are left in %v", md.FullName(), member, left, clean)
 				}
 				plain := &catalogtest.Canaries{}
-				if again := dynamicpb.NewMessage(md); len(known.All) == 0 {
+				if again := dynamicpb.NewMessage(md); len(known.All()) == 0 {
 					plain.Fill(t, again, member, c)
 					if !proto.Equal(again, clean) {
 						t.Errorf("%s has nothing sensitive and is another after redaction: %v", md.FullName(), clean)
 					}
 				}
 				messages++
-				canaries += len(known.All)
+				canaries += len(known.All())
 			}
 		}
 	}
@@ -147,11 +147,11 @@ func TestRedactOfWhatTheProgramWasNotBuiltWith(t *testing.T) {
 		t.Fatal(err)
 	}
 	record := &controlv1.AuditRecord{Name: "keepSecret", Action: action}
-	if had := found(t, record, canaries.All); len(had) < 10 {
+	if had := found(t, record, canaries.All()); len(had) < 10 {
 		t.Fatalf("only %v to begin with", had)
 	}
 	clean, ok := c.Redact(record).(*controlv1.AuditRecord)
-	if !ok || len(found(t, clean, canaries.All)) > 0 {
+	if !ok || len(found(t, clean, canaries.All())) > 0 {
 		t.Errorf("left in %v", clean)
 	}
 	body, err := e.Args(clean.GetAction())
@@ -159,7 +159,7 @@ func TestRedactOfWhatTheProgramWasNotBuiltWith(t *testing.T) {
 		t.Errorf("the rest is gone: %v, %v", body, err)
 	}
 	blind, ok := catalog.Redact(record).(*controlv1.AuditRecord)
-	if !ok || len(found(t, blind, canaries.All)) > 0 || blind.GetName() != "keepSecret" {
+	if !ok || len(found(t, blind, canaries.All())) > 0 || blind.GetName() != "keepSecret" {
 		t.Errorf("without a catalogue: %v", blind)
 	}
 	// What nobody knows is left out, also inside of what is known.
@@ -191,7 +191,7 @@ func TestSecretsAndScrub(t *testing.T) {
 	args := e.New()
 	canaries.Fill(t, args, 0, c)
 	secrets := catalog.Secrets(args)
-	for _, canary := range canaries.All {
+	for _, canary := range canaries.All() {
 		inAny := strings.Contains(args.Get(e.In.Fields().ByName("any")).String(), canary)
 		if strings.HasPrefix(canary, "cnry") && !slices.Contains(secrets, canary) && !inAny {
 			t.Errorf("%s is not among the secrets", canary)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -72,6 +73,7 @@ func (m *Memory) Do(req *http.Request) (*http.Response, error) {
 	server := req.Clone(ctx)
 	server.Proto, server.ProtoMajor, server.ProtoMinor = "HTTP/2.0", 2, 0
 	server.Host, server.RequestURI = req.URL.Host, req.URL.RequestURI()
+	server.URL = &url.URL{Path: req.URL.Path, RawPath: req.URL.RawPath, RawQuery: req.URL.RawQuery} // as a server reads it
 	server.Body = e
 	if server.Body == nil || req.Body == nil {
 		server.Body, e.body = http.NoBody, http.NoBody

@@ -2,6 +2,8 @@ package catalogtest
 
 import (
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -94,25 +96,45 @@ message SecretBox {
 `}
 }
 
-// Canaries are texts and numbers that are nowhere else, to be looked for where they must not be.
+// Canaries are texts and numbers that are nowhere else, to be looked for where they must not be. Any goroutine may make
+// them.
 type Canaries struct {
-	n   int
-	All []string
+	mu  sync.Mutex
+	n   int      // guarded by mu
+	all []string // guarded by mu
+}
+
+// All are those that were made and added.
+func (c *Canaries) All() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.all)
+}
+
+// Add takes in what somebody else has made.
+func (c *Canaries) Add(secrets ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, secrets...)
 }
 
 // Text is another canary.
 func (c *Canaries) Text() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.n++
 	text := fmt.Sprintf("cnry%05dx", 10_000+c.n*7)
-	c.All = append(c.All, text)
+	c.all = append(c.all, text)
 	return text
 }
 
 // number is a canary that fits into 32 bits.
 func (c *Canaries) number() uint32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.n++
 	n := uint32(1_900_000_000 + c.n*7919)
-	c.All = append(c.All, fmt.Sprint(n))
+	c.all = append(c.all, fmt.Sprint(n))
 	return n
 }
 

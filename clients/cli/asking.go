@@ -76,3 +76,17 @@ func newRequest() (string, func(*controlv1.Approval) bool) {
 	id := uuid.NewString()
 	return id, func(a *controlv1.Approval) bool { return a.GetRequestId() == id }
 }
+
+// unnamed is for a call that cannot be given a name: the approvals that have none and were not there before it.
+func (p *program) unnamed(ctx context.Context) func(*controlv1.Approval) bool {
+	before := map[string]bool{}
+	if list, err := p.approvals(ctx, true, 0); err == nil {
+		for _, a := range list.GetApprovals() {
+			before[a.GetApprovalId()] = true
+		}
+	}
+	return func(a *controlv1.Approval) bool {
+		return a.GetRequestId() == "" && a.GetConversationId() == "" && a.GetOrigin() == controlv1.Origin_ORIGIN_INTERACTIVE &&
+			!before[a.GetApprovalId()]
+	}
+}

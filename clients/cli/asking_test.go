@@ -120,6 +120,27 @@ func TestAnInterruptWithdraws(t *testing.T) {
 	s.ends(true).check(t, 130, "Approval 3f2a9c1d was given. `throwbar history` shows whether anything has run.")
 }
 
+// An undo cannot be named: it shows the approval that came up with it, not those that were there before.
+func TestAnUndoThatWaitsForAPerson(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, asks, func(f *fake) {
+		other := closing("77000000-0000-4000-8000-000000000006", work, 3)
+		other.RequestId = ""
+		f.desk.put(other, false)
+	})
+	f.undoing = func(ctx context.Context) (*controlv1.UndoResponse, error) {
+		answer, err := f.onWait(ctx, &controlv1.DispatchRequest{Action: closing(bigID, laptop, 3).GetCalls()[0].GetProposed()})
+		return &controlv1.UndoResponse{Outcomes: answer.GetOutcomes()}, err
+	}
+	s := begin(t, run{server: f.url, args: []string{"undo"}}).sees("Waits for approval 3f2a9c1d", 1)
+	f.desk.end(bigID, denied, "tok-9", "no")
+	e := s.ends(false)
+	e.check(t, 5, "denied: a person denied it: no")
+	if strings.Contains(e.err, "7700") {
+		t.Errorf("shows another's:\n%s", e.err)
+	}
+}
+
 // A server without approvals, or one that does not let this token follow them, is no reason to end a call.
 func TestACallGoesOnWithoutAFeed(t *testing.T) {
 	t.Parallel()

@@ -110,8 +110,13 @@ func TestAuditExportAsksForAPart(t *testing.T) {
 		}
 	}
 	for _, words := range [][]string{
-		{"audit", "export", "--since", "yesterday"}, {"audit", "export", "--since", "-3h"}, {"audit", "verify", "--anchor", "12"},
-		{"audit", "verify", "a", "b"}, {"audit", "export", "file"}, {"audit", "verify", "/none/such"}, {"audit", "check"},
+		{"audit", "export", "--since", "yesterday"},
+		{"audit", "export", "--since", "-3h"},
+		{"audit", "verify", "--anchor", "12"},
+		{"audit", "verify", "a", "b"},
+		{"audit", "export", "file"},
+		{"audit", "verify", "/none/such"},
+		{"audit", "check"},
 	} {
 		f.run(t, words...).check(t, 2)
 	}

@@ -44,6 +44,7 @@ type fake struct {
 	model    *agentv1.GetModelResponse
 	desk     *approvalLog
 	approval string // what submitted commands wait for
+	undoing  func(context.Context) (*controlv1.UndoResponse, error)
 
 	// What a test wants to happen; set before the first call.
 	onDispatch func(*controlv1.DispatchRequest) (*controlv1.DispatchResponse, error)
@@ -54,6 +55,8 @@ type fake struct {
 	expires    time.Duration // of pairing codes
 	pending    chan struct{} // closed when a dispatch waits for a device that never answers
 	fail       error         // what every call ends with
+
+	policy fakePolicy
 
 	mu        sync.Mutex
 	devices   []*controlv1.Device           // guarded by mu
@@ -110,6 +113,7 @@ func newFake(t *testing.T, change ...func(*fake)) *fake {
 	controlv1connect.RegisterCatalogueServiceHandler(server, f)
 	controlv1connect.RegisterAuditServiceHandler(server, f)
 	controlv1connect.RegisterApprovalServiceHandler(server, f)
+	controlv1connect.RegisterPolicyServiceHandler(server, &f.policy)
 	agentv1connect.RegisterAgentServiceHandler(server, f)
 	mux := http.NewServeMux()
 	connecthttp.Mount(mux, server)
@@ -403,10 +407,13 @@ func (f *fake) DispatchStream(context.Context, controlv1connect.CommandServiceDi
 	return connect.NewError(connect.CodeUnimplemented, "not here")
 }
 
-func (f *fake) Undo(_ context.Context, req *controlv1.UndoRequest) (*controlv1.UndoResponse, error) {
+func (f *fake) Undo(ctx context.Context, req *controlv1.UndoRequest) (*controlv1.UndoResponse, error) {
 	f.mu.Lock()
 	f.undone = append(f.undone, req)
 	f.mu.Unlock()
+	if f.undoing != nil {
+		return f.undoing(ctx)
+	}
 	if f.onUndo == nil {
 		return nil, connect.NewError(connect.CodeNotFound, "no command has taken anything away")
 	}

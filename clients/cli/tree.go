@@ -65,7 +65,7 @@ func (p *program) tree(ctx context.Context) (*cobra.Command, error) {
 	}
 	root.AddCommand(
 		p.devicesVerb(), p.tabsVerb(), p.pairVerb(), p.simVerb(), p.watchVerb(),
-		dynamic.call, dynamic.query, p.commandsVerb(), p.historyVerb(), p.cancelVerb(), p.undoVerb(),
+		dynamic.call, dynamic.query, p.commandsVerb(), p.policyVerb(dynamic.explain), p.historyVerb(), p.cancelVerb(), p.undoVerb(),
 		p.approvalsVerb(), p.chatVerb(), p.tokenVerb(), p.workspaceVerb(), p.auditVerb(), p.versionVerb(),
 	)
 	for _, verb := range p.Extra {
@@ -80,13 +80,13 @@ func (p *program) tree(ctx context.Context) (*cobra.Command, error) {
 }
 
 // dynamicVerbs are the verbs that are built from the catalogue.
-type dynamicVerbs struct{ call, query *cobra.Command }
+type dynamicVerbs struct{ call, query, explain *cobra.Command }
 
 // dynamic builds them, from the server's catalogue if one of them is asked for, else empty: they are only listed then.
 func (p *program) dynamic(ctx context.Context) (dynamicVerbs, error) {
-	verbs := dynamicVerbs{call: p.callVerb(), query: p.queryVerb()}
+	verbs := dynamicVerbs{call: p.callVerb(), query: p.queryVerb(), explain: p.policyExplainVerb()}
 	word := p.verbAsked()
-	if word != verbs.call.Name() && word != verbs.query.Name() {
+	if word != verbs.call.Name() && word != verbs.query.Name() && word != policyName {
 		return verbs, nil
 	}
 	known, err := p.catalogue(ctx)
@@ -95,6 +95,7 @@ func (p *program) dynamic(ctx context.Context) (dynamicVerbs, error) {
 	}
 	p.addEntries(verbs.call, known.Commands(), p.callCommand)
 	p.addEntries(verbs.query, known.Queries(), p.queryCommand)
+	p.addEntries(verbs.explain, known.Commands(), p.explainCommand)
 	return verbs, nil
 }
 

@@ -53,12 +53,14 @@ func (p *program) runUndo(ctx context.Context, ask *controlv1.UndoRequest) error
 	if err != nil {
 		return err
 	}
-	answer, err := s.Commands.Undo(ctx, ask)
-	if err != nil {
-		return fmt.Errorf("undo: %w", err)
-	}
 	if _, err := p.catalogue(ctx); err != nil {
 		return err
+	}
+	answer, err := asking(ctx, p, s, p.unnamed(ctx), func(ctx context.Context) (*controlv1.UndoResponse, error) {
+		return s.Commands.Undo(ctx, ask)
+	})
+	if err != nil {
+		return fmt.Errorf("undo: %w", err)
 	}
 	codes := make([]int, 0, len(answer.GetOutcomes()))
 	for _, o := range answer.GetOutcomes() {

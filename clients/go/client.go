@@ -36,6 +36,7 @@ type Client struct {
 	Catalogue controlv1connect.CatalogueServiceClient
 	Audit     controlv1connect.AuditServiceClient
 	Approvals controlv1connect.ApprovalServiceClient
+	Policy    controlv1connect.PolicyServiceClient
 	Agent     agentv1connect.AgentServiceClient
 	// Workspaces may be called by owners of the server's first workspace only.
 	Workspaces controlv1connect.WorkspaceServiceClient
@@ -80,6 +81,7 @@ func New(cfg Config) (*Client, error) {
 	c.Workspaces = controlv1connect.NewWorkspaceServiceClient(rpc)
 	c.Audit = controlv1connect.NewAuditServiceClient(rpc)
 	c.Approvals = controlv1connect.NewApprovalServiceClient(rpc)
+	c.Policy = controlv1connect.NewPolicyServiceClient(rpc)
 	c.Agent = agentv1connect.NewAgentServiceClient(rpc)
 	return c, nil
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 
 	throwbar "throwbar.dev/throwbar/clients/go"
@@ -48,6 +49,15 @@ func TestSecurityRow21DangerousAddressesAreRefused(t *testing.T) {
 	} {
 		if got, err := checkAddress(address); throwbar.CodeOf(err) != throwbar.CodeRefused || got != "" {
 			t.Errorf("%q: %q, %v", address, got, err)
+		}
+	}
+	// The reason is told, so that what asked for it does not try it in another form.
+	for address, want := range map[string]string{
+		"data:text/html,x": "only http and https", "file:///etc/passwd": "only http and https", "ftp://example.com": "only http and https",
+		"https://user:secret@example.com/": "user name or password", "user@example.com": "user name or password",
+	} {
+		if _, err := checkAddress(address); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", address, err, want)
 		}
 	}
 }

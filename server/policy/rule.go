@@ -107,6 +107,19 @@ type lookup struct {
 	now  time.Time
 	urls []string
 	read bool // urls were read
+
+	// What was found last: many rules ask for the same argument.
+	path   string
+	values []string
+	found  bool
+}
+
+func (l *lookup) argument(a *argument) ([]string, bool) {
+	if l.path != a.path {
+		l.path = a.path
+		l.values, l.found = a.values(l.Args)
+	}
+	return l.values, l.found
 }
 
 func (l *lookup) addresses() []string {
@@ -174,7 +187,7 @@ func (r *rule) holds(a *argument, l *lookup) bool {
 		}
 	} else {
 		var ok bool
-		if values, ok = a.values(l.Args); !ok {
+		if values, ok = l.argument(a); !ok {
 			return false
 		}
 	}

@@ -3,7 +3,6 @@ package rpc
 import (
 	"errors"
 	"io"
-	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -19,8 +18,6 @@ const maxFraming = 1024
 type timedBody struct {
 	io.ReadCloser
 	within  time.Duration
-	control *http.ResponseController // HTTP/1.1 only: the connection's deadline
-	began   time.Time
 	late    atomic.Bool // HTTP/2 only
 	closing sync.Mutex  // a body may not be closed twice at a time
 }
@@ -38,19 +35,11 @@ func (b *timedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// Read reads, and takes the deadline away when there is nothing more to read: what is written to the connection, and
-// the wait for the caller's going away, have none.
+// Read reads. Once all is read, net/http itself takes the deadline away: the wait for the caller's going away has none.
 func (b *timedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err == nil {
-		return n, nil
-	}
-	if b.late.Load() || errors.Is(err, os.ErrDeadlineExceeded) {
+	if err != nil && (b.late.Load() || errors.Is(err, os.ErrDeadlineExceeded)) {
 		return n, fault.New(fault.Expired, "the body of this call did not arrive within %s", b.within)
-	}
-	if b.control != nil {
-		_ = b.control.SetReadDeadline(time.Time{}) // the connection is gone, or has none any more
-		b.control = nil
 	}
 	return n, err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -198,7 +199,14 @@ func TestSecurity20IDsOfAnotherWorkspaceAreNotFound(t *testing.T) {
 	}
 	client := s.Client(t, thief.token, nil)
 	cases, wraps := foreignCases(), actionWraps()
-	for _, m := range ours() {
+	all := ours()
+	slices.SortStableFunc(all, func(a, b protoreflect.MethodDescriptor) int {
+		last := func(m protoreflect.MethodDescriptor) int { // what it makes would change the answers of others
+			return map[bool]int{true: 1}[m.Name() == "AddRule"]
+		}
+		return last(a) - last(b)
+	})
+	for _, m := range all {
 		service := string(m.Parent().Name())
 		if service == "DeviceService" {
 			continue // TestSecurity20DevicesReachNothingOfAnotherWorkspace

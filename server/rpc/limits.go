@@ -172,9 +172,7 @@ func timed(within time.Duration, streams map[string]bool, next http.Handler) htt
 			timer := time.AfterFunc(within, body.expire)
 			defer timer.Stop()
 		} else {
-			body.control = http.NewResponseController(w)
-			body.began = time.Now()
-			_ = body.control.SetReadDeadline(body.began.Add(within)) // where there is no network nobody is slow
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(within)) // where there is no network nobody is slow
 		}
 		r.Body = http.MaxBytesReader(w, body, maxMessage+maxFraming)
 		next.ServeHTTP(w, r)
