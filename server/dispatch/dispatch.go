@@ -144,6 +144,7 @@ type live struct {
 	timer     *time.Timer // nil until it is recorded
 	question  *question   // that it waits for; nil if it does not
 	starting  bool        // its start is being written: until then nothing ends it
+	startedAt time.Time   // when it was approved and accepted; zero if nobody was asked
 	cancelled string      // why it is to end then
 	done      chan struct{}
 	out       *controlv1.DeviceOutcome

@@ -273,6 +273,7 @@ func (d *Dispatcher) startOne(s started, row Acceptance, err error) {
 		}
 		d.unpark(l)
 		l.rec.State, l.rec.Deadline, l.rec.Action = Accepted, row.Record.Deadline, row.Record.Action
+		l.startedAt = d.Now()
 		d.begin(l, s.ttl)
 		if l.cancelled == "" {
 			d.send(l, d.Links.Connected(l.rec.Device))

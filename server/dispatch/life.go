@@ -38,7 +38,7 @@ func (d *Dispatcher) send(l *live, epoch uint64) {
 	}
 	l.sentOn = epoch
 	l.attempt++
-	d.countSent(l.rec)
+	d.countSent(l)
 	if l.rec.State == Accepted {
 		d.step(l, Sent)
 	}

@@ -9,14 +9,25 @@ type Meter interface {
 	CommandEnded(command string, state State, took time.Duration)
 }
 
-func (d *Dispatcher) countSent(rec Record) {
-	if d.Meter != nil {
-		d.Meter.CommandSent(rec.Name, d.Now().Sub(rec.CreatedAt))
+// countSent counts a command that was sent. What a person took to decide is not the server's time.
+func (d *Dispatcher) countSent(l *live) {
+	if d.Meter == nil {
+		return
 	}
+	since := l.rec.CreatedAt
+	if !l.startedAt.IsZero() {
+		since = l.startedAt
+	}
+	d.Meter.CommandSent(l.rec.Name, d.Now().Sub(since))
 }
 
-func (d *Dispatcher) countEnd(rec Record) {
-	if d.Meter != nil {
-		d.Meter.CommandEnded(rec.Name, rec.State, rec.EndedAt.Sub(rec.CreatedAt))
+func (d *Dispatcher) countEnd(l *live, rec Record) {
+	if d.Meter == nil {
+		return
 	}
+	since := rec.CreatedAt
+	if !l.startedAt.IsZero() {
+		since = l.startedAt
+	}
+	d.Meter.CommandEnded(rec.Name, rec.State, rec.EndedAt.Sub(since))
 }

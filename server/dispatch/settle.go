@@ -107,7 +107,7 @@ func (d *Dispatcher) settled(batch []*end) {
 	d.mu.Lock()
 	for _, e := range batch {
 		d.forget(e.l)
-		d.countEnd(e.Record)
+		d.countEnd(e.l, e.Record)
 	}
 	d.mu.Unlock()
 	d.tell(batch)
