@@ -104,9 +104,7 @@ func (d *Dispatcher) ask(ctx context.Context, o *Order) {
 		return
 	}
 	if o.Request.Asked != nil {
-		if view, err := a.View(d.Catalogue, d.deviceName); err == nil {
-			o.Request.Asked(view)
-		}
+		o.Request.Asked(a.View(d.Catalogue, d.deviceName))
 	}
 	d.posed(a.ID)
 }
