@@ -27,6 +27,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"throwbar.dev/throwbar/agent/model/modeltest"
 	"throwbar.dev/throwbar/app"
 	"throwbar.dev/throwbar/app/apptest"
 	"throwbar.dev/throwbar/catalog"
@@ -438,7 +439,7 @@ func (m *mine) read(database string) map[string]string {
 		t.Errorf("%d acceptances in the audit record, which has to show that there were secrets", accepted)
 	}
 	for name, words := range map[string][]string{
-		"history verb": {"history", "-o", "json"}, "audit verb": {"audit", "export"}, "token verb": {"token", "list"}, "devices verb": {"devices"},
+		"history verb": {"history", "-o", "json"}, "audit verb": {"audit", "export"}, "token verb": {"token", "list"}, "policy verb": {"policy", "show"}, "approvals verb": {"approvals", "list"}, "devices verb": {"devices"},
 	} {
 		code, stdout, stderr := throwbarCLI(t, m.s, words...)
 		if code != 0 {
@@ -453,6 +454,7 @@ func (m *mine) read(database string) map[string]string {
 	m.s.Stop()
 	out["log"] = m.log.String()
 	out["database"] = m.database(database)
+	m.swept(database, func() *sql.DB { return m.open(database) })
 	return out
 }
 
@@ -511,17 +513,10 @@ func (m *mine) metrics() string {
 // anything but a hash.
 func (m *mine) database(databaseURL string) string {
 	t := m.t
-	var pool *sql.DB
+	pool := m.open(databaseURL)
 	var out strings.Builder
-	if databaseURL != "" {
-		pool = storetest.Open(t, databaseURL)
-	} else {
+	if databaseURL == "" {
 		path := filepath.Join(m.s.Dir, "throwbar.db")
-		var err error
-		if pool, err = sql.Open("sqlite3", path); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = pool.Close() })
 		raw, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -534,6 +529,8 @@ func (m *mine) database(databaseURL string) string {
 	}
 	for _, statement := range []string{
 		"select body from srv_event", "select record from srv_audit", "select name from srv_token", "select name from srv_device", "select summary from srv_command",
+		"select reason from srv_approval", "select decision_reason from srv_approval", "select targets from srv_approval_call",
+		"select settings from srv_policy", "select body from srv_rule",
 	} {
 		n := 0
 		for _, body := range column(t, pool, statement) {
@@ -545,6 +542,19 @@ func (m *mine) database(databaseURL string) string {
 		}
 	}
 	return out.String()
+}
+
+// open has the database open beside the store.
+func (m *mine) open(databaseURL string) *sql.DB {
+	if databaseURL != "" {
+		return storetest.Open(m.t, databaseURL)
+	}
+	pool, err := sql.Open("sqlite3", filepath.Join(m.s.Dir, "throwbar.db"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() { _ = pool.Close() })
+	return pool
 }
 
 // column is what a statement gives.
@@ -580,11 +590,13 @@ func TestNoSecretIsRepeatedAnywhere(t *testing.T) {
 			databaseURL := engine.URL(t)
 			image := catalogtest.Image(t, catalogtest.Secretive())
 			ledger := &clumsy{}
+			scripted := modeltest.NewServer(t)
 			s := apptest.Start(t, app.Config{
 				Parts: app.Parts{Ledger: func(l dispatch.Ledger) dispatch.Ledger {
 					ledger.Ledger = l
 					return ledger
 				}},
+				Model: app.ModelConfig{Name: "scripted", BaseURL: scripted.URL, Key: modeltest.Key},
 				Store: store.Config{URL: databaseURL}, Image: image, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			})
 			m := &mine{t: t, s: s, known: secretiveCatalogue(t), log: log, ledger: ledger, canaries: &catalogtest.Canaries{}, wrong: map[string]bool{}}
@@ -592,6 +604,9 @@ func TestNoSecretIsRepeatedAnywhere(t *testing.T) {
 			m.commands()
 			m.requests()
 			m.clumsiness()
+			m.policies()
+			m.approvals()
+			m.agent(scripted)
 			texts := m.read(databaseURL)
 			if !strings.Contains(texts["log"], "cannot write for [redacted]") || len(m.canaries.All()) < 300 {
 				t.Errorf("%d canaries, and this log:\n%s", len(m.canaries.All()), texts["log"])

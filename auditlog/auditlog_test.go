@@ -236,11 +236,28 @@ func TestAnEntryOfANewerProgramIsCheckedByItsBytes(t *testing.T) {
 	}
 }
 
-// FuzzVerify reads any file: what it calls intact is what an export of the entries in it writes.
+// small is a record of the least entries.
+func small(t testing.TB, n int) []*controlv1.AuditEntry {
+	t.Helper()
+	head := auditlog.Genesis()
+	var all []*controlv1.AuditEntry
+	for i := range n {
+		e, err := auditlog.Seal(head, &controlv1.AuditRecord{Sequence: uint64(i + 1), Workspace: "w"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, head = append(all, e), e.GetHash()
+	}
+	return all
+}
+
+// FuzzVerify reads any file: what it calls intact is what an export of the entries in it writes. The seeds are small: the
+// fuzzer makes what it finds as short as it can, which takes it all its time with long ones.
 func FuzzVerify(f *testing.F) {
-	f.Add(export(f, chain(f, 3), 0))
-	f.Add(export(f, chain(f, 3)[1:], 1))
+	f.Add(export(f, small(f, 1), 0))
+	f.Add(export(f, small(f, 2)[1:], 1))
 	f.Add(export(f, nil, 0))
+	f.Add([]byte(`{"throwbar":"audit","format":1,"first":1,"previous":""}`))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		_, problem, err := auditlog.Verify(bytes.NewReader(file), nil, nil)
 		if err != nil || problem != nil {

@@ -75,6 +75,9 @@ func TestRedactLeavesNoSensitiveValueOfAnyMessage(t *testing.T) {
 				if left := found(t, clean, known.All()); len(left) > 0 {
 					t.Errorf("%s, member %d: %v are left in %v", md.FullName(), member, left, clean)
 				}
+				if c.Harmless(m) && (len(known.All()) > 0 || !proto.Equal(m, clean)) {
+					t.Errorf("%s, member %d, is called harmless, and redacted it is another: %v", md.FullName(), member, clean)
+				}
 				plain := &catalogtest.Canaries{}
 				if again := dynamicpb.NewMessage(md); len(known.All()) == 0 {
 					plain.Fill(t, again, member, c)
@@ -95,6 +98,29 @@ func TestRedactLeavesNoSensitiveValueOfAnyMessage(t *testing.T) {
 	})
 	if messages < 400 || canaries < 100 {
 		t.Errorf("only %d messages with %d canaries", messages, canaries)
+	}
+}
+
+// TestHarmless: what is looked through and has no secret is not copied; what has one, or something that cannot be looked
+// into, is.
+func TestHarmless(t *testing.T) {
+	t.Parallel()
+	c := secretive(t)
+	unknown := &commandv1.OpenTab{Url: "https://a.example"}
+	unknown.ProtoReflect().SetUnknown(protowire.AppendString(protowire.AppendTag(nil, 900, protowire.BytesType), "secret"))
+	for name, m := range map[string]struct {
+		action *commandv1.Action
+		want   bool
+	}{
+		"none":          {&commandv1.Action{}, true},
+		"plain":         {&commandv1.Action{Kind: &commandv1.Action_OpenTab{OpenTab: &commandv1.OpenTab{Url: "https://a.example"}}}, true},
+		"unknown field": {&commandv1.Action{Kind: &commandv1.Action_OpenTab{OpenTab: unknown}}, false},
+		"sensitive":     {&commandv1.Action{Kind: &commandv1.Action_Custom{Custom: &commandv1.Custom{Request: []byte("secret")}}}, false},
+		"not set":       {&commandv1.Action{Kind: &commandv1.Action_Custom{Custom: &commandv1.Custom{Method: "a.B.C"}}}, true},
+	} {
+		if got := c.Harmless(m.action); got != m.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 

@@ -17,6 +17,8 @@
 //   - returns the first error that it meets and does not go on after it: what it did is rolled back even so;
 //   - never calls Write, waits for a device or a model, or uses queries other than those it was given.
 //
+// Share is for what the ops of a transaction write together, once, after the last of them.
+//
 // What you may not assume: that an op has a transaction to itself, that the context an op gets is ever cancelled (it
 // carries the values of the caller's context only), or that Read already shows a write that was not yet answered.
 //

@@ -14,7 +14,7 @@ import (
 // op is one write.
 type op struct {
 	level  Level
-	run    func(*db.Queries) error
+	run    func(*transaction, *db.Queries) error
 	answer chan error  // of Write; has room for the one answer
 	done   func(error) // of WriteLater; may be nil
 	queued time.Time   // set by WriteLater only
@@ -25,13 +25,13 @@ type op struct {
 func (o *op) take() bool { return o.taken.CompareAndSwap(false, true) }
 
 // call runs the op. A panic is its error: it must not end the writer.
-func (o *op) call(queries *db.Queries) (err error) {
+func (o *op) call(tx *transaction, queries *db.Queries) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("write panicked: %v\n%s", cause, debug.Stack())
 		}
 	}()
-	return o.run(queries)
+	return o.run(tx, queries)
 }
 
 func (o *op) finish(err error) {

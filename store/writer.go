@@ -52,10 +52,9 @@ func (s *Store) Write(ctx context.Context, level Level, write func(context.Conte
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	inside := opContext{outer: ctx}
 	o := &op{
 		level:  level,
-		run:    func(queries *db.Queries) error { return write(inside, queries) },
+		run:    func(tx *transaction, queries *db.Queries) error { return write(opContext{ctx, tx}, queries) },
 		answer: make(chan error, 1),
 	}
 	if s.direct {
@@ -83,10 +82,11 @@ func (s *Store) Write(ctx context.Context, level Level, write func(context.Conte
 // to be quick and must not call Write. If the op is refused (ErrClosed, ErrOverloaded), done is called before WriteLater
 // returns.
 func (s *Store) WriteLater(write func(context.Context, *db.Queries) error, done func(error)) {
-	inside := opContext{outer: context.Background()}
 	o := &op{
-		level:  Fast,
-		run:    func(queries *db.Queries) error { return write(inside, queries) },
+		level: Fast,
+		run: func(tx *transaction, queries *db.Queries) error {
+			return write(opContext{context.Background(), tx}, queries)
+		},
 		done:   done,
 		queued: time.Now(),
 	}
@@ -102,6 +102,7 @@ type insideOp struct{}
 // group with it.
 type opContext struct {
 	outer context.Context //nolint:containedctx // it is a context itself
+	tx    *transaction
 }
 
 // Deadline says that there is none.
@@ -116,7 +117,7 @@ func (opContext) Err() error { return nil }
 // Value is the caller's, and says to Write that this is an op.
 func (c opContext) Value(key any) any {
 	if _, ok := key.(insideOp); ok {
-		return true
+		return c.tx
 	}
 	return c.outer.Value(key)
 }
@@ -208,11 +209,16 @@ func (w *writer) once(level Level, ops []*op) (sent bool, err error) {
 	if err := w.begin(level); err != nil {
 		return false, fmt.Errorf("begin write: %w", typed(err))
 	}
+	tx := &transaction{}
 	for _, o := range ops {
-		if err := w.watched.seen(o.call(w.queries)); err != nil {
+		if err := w.watched.seen(o.call(tx, w.queries)); err != nil {
 			w.session.rollback()
 			return false, typed(err)
 		}
+	}
+	if err := w.watched.seen(tx.end(w.queries)); err != nil {
+		w.session.rollback()
+		return false, typed(err)
 	}
 	if err := w.fails("commit"); err != nil {
 		w.session.rollback()

@@ -154,6 +154,10 @@ func (p *program) approvalCall(to *term.Screen, c *controlv1.ApprovalCall) {
 	}
 	to.Line(term.Bold, "%s", head)
 	to.Facts(outcomeIndent, [2]string{"command", c.GetCommandId()}, [2]string{"started", p.started(c)})
+	if c.GetProposed() == nil {
+		to.Line(term.Dim, "  its arguments are not kept any more: the audit record has them")
+		return
+	}
 	if err != nil {
 		to.Line(term.Red, "  this program cannot show its arguments: %v", err)
 		return

@@ -242,3 +242,61 @@ func TestTheLastCommandTakesItsApprovalAlong(t *testing.T) {
 		}
 	})
 }
+
+// TestTheSweepClearsTheArgumentsOfApprovals: when no command of an approval has its arguments any more, neither has the
+// approval. While one of them can still start, all stay: they are what was decided.
+func TestTheSweepClearsTheArgumentsOfApprovals(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, s *storage.Storage) {
+		ctx := t.Context()
+		end := func(command string) {
+			rec, err := s.Get(ctx, auth.DefaultWorkspace, command)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rec.State, rec.EndedAt = dispatch.Cancelled, at(50)
+			if err := s.Finish(ctx, []dispatch.End{{Record: rec}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, id := range []string{"a1", "a2"} {
+			yes := change(asked(t, s, id), approval.Approved, "o")
+			for n := range yes.Approval.Calls {
+				yes.Approval.Calls[n].Edited = []byte{10, 0}
+			}
+			yes.Approval.Bound = yes.Approval.Sum()
+			if err := s.DecideApprovals(ctx, []*approval.Change{yes}); err != nil || !yes.Won {
+				t.Fatalf("decide: %v", err)
+			}
+		}
+		end("a1-0")
+		end("a2-0")
+		end("a2-1")
+		if err := s.Sweep(ctx, at(50), at(0)); err != nil { // nothing is old enough
+			t.Fatal(err)
+		}
+		if got := stored(t, s, "a2"); len(got.Calls[0].Proposed) == 0 {
+			t.Error("cleared before its time")
+		}
+		for range 2 {
+			if err := s.Sweep(ctx, at(51), at(0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := stored(t, s, "a1"); got.Sum() != got.Bound || len(got.Calls[0].Proposed) == 0 {
+			t.Errorf("one of its commands can still start: %+v", got)
+		}
+		got := stored(t, s, "a2")
+		if len(got.Calls) != 2 || got.Calls[1].Name != "closeTabs" || got.Calls[1].Targets[0].GetTitle() != "a title" || got.DecidedBy == "" && got.State == approval.Approved {
+			t.Fatalf("what is shown of it is gone: %+v", got)
+		}
+		for _, c := range got.Calls {
+			if len(c.Proposed)+len(c.Edited)+len(c.Effective) > 0 {
+				t.Errorf("arguments are kept: %+v", c)
+			}
+		}
+		if _, err := got.View(catalogue(t), func(string, string) string { return "" }); err != nil {
+			t.Errorf("it cannot be shown: %v", err)
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,10 +43,11 @@ type Auditing struct {
 func (s *Storage) Audit(how Auditing) { s.auditing = how }
 
 // audit adds an entry to a workspace's audit record, in the transaction of what it is about. Where the record does not
-// say who did it, the token of the call counts, and without one the server did it. Sensitive fields are left out.
+// say who did it, the token of the call counts, and without one the server did it. Sensitive fields are left out. The record
+// belongs to audit then.
 //
-// Within Storage's own writes entries are collected and appended at the end of the op, so that a transaction reads and
-// moves the end of a record once. The op may run twice or be rolled back: nothing is remembered beyond it.
+// Entries are collected and appended at the end of the transaction, so that ops that share one move the end of a record
+// once. An op may run twice or be rolled back: what was collected is gone with the transaction.
 func audit(ctx context.Context, q *db.Queries, workspace string, at time.Time, record *controlv1.AuditRecord) error {
 	t, ok := ctx.Value(trailKey{}).(*trail)
 	if !ok {
@@ -60,7 +62,7 @@ func audit(ctx context.Context, q *db.Queries, workspace string, at time.Time, r
 	}
 	t.entries = append(t.entries, record)
 	if !ok {
-		return t.flush(ctx, q)
+		return t.End(ctx, q)
 	}
 	return nil
 }
@@ -68,28 +70,40 @@ func audit(ctx context.Context, q *db.Queries, workspace string, at time.Time, r
 // trailKey is the key under which the context of a write has its trail.
 type trailKey struct{}
 
-// trail are the entries of one run of one op.
+// trail are the entries of one transaction.
 type trail struct {
 	how     Auditing
+	heads   heads // may be nil: nothing is remembered then
 	entries []*controlv1.AuditRecord
 }
 
-// audited is an op that appends what it has collected to the audit record.
+// heads are the ends of records as the last transaction left them, by workspace, whether it was committed or not. They
+// are a guess, which the database has to confirm. They belong to the store's writer.
+type heads map[string]db.AuditHead
+
+// audited is an op that leaves what it has collected for the end of its transaction.
 func (s *Storage) audited(write func(context.Context, *db.Queries) error) func(context.Context, *db.Queries) error {
-	return func(ctx context.Context, q *db.Queries) error {
-		t := &trail{how: s.auditing}
-		if err := write(context.WithValue(ctx, trailKey{}, t), q); err != nil {
-			return err
+	if s.auditing.Off {
+		return func(ctx context.Context, q *db.Queries) error {
+			return write(context.WithValue(ctx, trailKey{}, &trail{how: s.auditing}), q)
 		}
-		return t.flush(ctx, q)
+	}
+	return func(ctx context.Context, q *db.Queries) error {
+		shared, err := store.Share(ctx, trailKey{}, func() store.Ending { return &trail{how: s.auditing, heads: s.heads} })
+		if err != nil {
+			return fmt.Errorf("audit: %w", err)
+		}
+		return write(context.WithValue(ctx, trailKey{}, shared), q)
 	}
 }
 
-// tidy is the record as it is kept: without sensitive fields, with who, where and when.
-func (t *trail) tidy(ctx context.Context, workspace string, at time.Time, record *controlv1.AuditRecord) (*controlv1.AuditRecord, error) {
-	kept, ok := t.redact(record).(*controlv1.AuditRecord)
-	if !ok {
-		return nil, errors.New("the record is none")
+// tidy makes the record what is kept: without sensitive fields, with who, where and when.
+func (t *trail) tidy(ctx context.Context, workspace string, at time.Time, kept *controlv1.AuditRecord) (*controlv1.AuditRecord, error) {
+	if !t.harmless(kept) {
+		var ok bool
+		if kept, ok = t.redact(kept).(*controlv1.AuditRecord); !ok {
+			return nil, errors.New("the record is none")
+		}
 	}
 	if err := limitArguments(kept); err != nil {
 		return nil, err
@@ -100,7 +114,7 @@ func (t *trail) tidy(ctx context.Context, workspace string, at time.Time, record
 			kept.Actor = token.ID
 		}
 	}
-	for _, field := range []*string{
+	for _, field := range [...]*string{
 		&kept.Actor, &kept.SubjectId, &kept.DeviceId, &kept.Name, &kept.RuleId, &kept.ApprovalId, &kept.ApprovalHash, &kept.Detail,
 	} {
 		*field = short(text(*field))
@@ -129,6 +143,11 @@ func short(s string) string {
 	return text(s[:auditText]) + "…"
 }
 
+// harmless says that redacting would leave a record as it is, so that there is no need for a copy.
+func (t *trail) harmless(record *controlv1.AuditRecord) bool {
+	return t.how.Catalogue != nil && t.how.Catalogue.Harmless(record)
+}
+
 func (t *trail) redact(m proto.Message) proto.Message {
 	if t.how.Catalogue == nil {
 		return catalog.Redact(m)
@@ -136,19 +155,22 @@ func (t *trail) redact(m proto.Message) proto.Message {
 	return t.how.Catalogue.Redact(m)
 }
 
-// flush appends the entries, those of one workspace after another.
-func (t *trail) flush(ctx context.Context, q *db.Queries) error {
+// End appends the entries, those of one workspace after another.
+func (t *trail) End(ctx context.Context, q *db.Queries) error {
 	for len(t.entries) > 0 {
 		workspace := t.entries[0].GetWorkspace()
-		var own, others []*controlv1.AuditRecord
-		for _, record := range t.entries {
-			if record.GetWorkspace() == workspace {
-				own = append(own, record)
-			} else {
-				others = append(others, record)
+		own, others := t.entries, []*controlv1.AuditRecord(nil)
+		if slices.ContainsFunc(own, func(r *controlv1.AuditRecord) bool { return r.GetWorkspace() != workspace }) {
+			own = nil
+			for _, record := range t.entries {
+				if record.GetWorkspace() == workspace {
+					own = append(own, record)
+				} else {
+					others = append(others, record)
+				}
 			}
 		}
-		if err := appendAudit(ctx, q, workspace, own); err != nil {
+		if err := t.append(ctx, q, workspace, own); err != nil {
 			return fmt.Errorf("audit: %w", err)
 		}
 		t.entries = others
@@ -156,35 +178,80 @@ func (t *trail) flush(ctx context.Context, q *db.Queries) error {
 	return nil
 }
 
-// appendAudit appends entries of one workspace. Where the record ends is read in this transaction, so that a rollback or
-// another run of the op leaves neither a gap nor a fork.
-func appendAudit(ctx context.Context, q *db.Queries, workspace string, records []*controlv1.AuditRecord) error {
+// append appends entries of one workspace. Where the record ends is what is remembered only if the row says the same in
+// this transaction, number and hash, and else what the row says: so a rollback, another run of the ops, or a commit of
+// which nobody knows leaves neither a gap nor a fork.
+func (t *trail) append(ctx context.Context, q *db.Queries, workspace string, records []*controlv1.AuditRecord) error {
+	head, known := t.heads[workspace]
+	var sealed []db.InsertAuditParams
+	var err error
+	if known {
+		var end db.AuditHead
+		if sealed, end, err = seal(head, records); err != nil {
+			return err
+		}
+		moved, err := q.MoveAuditHead(ctx, db.MoveAuditHeadParams{
+			Workspace: workspace, FromSequence: head.Sequence, FromHash: head.Hash, ToSequence: end.Sequence, ToHash: end.Hash,
+		})
+		if err != nil {
+			return fmt.Errorf("move where it ends: %w", err)
+		}
+		known, head = moved == 1, end
+	}
+	if !known {
+		if sealed, head, err = resume(ctx, q, workspace, records); err != nil {
+			return err
+		}
+	}
+	for n := range sealed {
+		if err := q.InsertAudit(ctx, sealed[n]); err != nil {
+			return fmt.Errorf("append: %w", err)
+		}
+	}
+	if t.heads != nil {
+		t.heads[workspace] = head
+	}
+	return nil
+}
+
+// resume seals entries after the end that the database has, and moves it.
+func resume(
+	ctx context.Context, q *db.Queries, workspace string, records []*controlv1.AuditRecord,
+) ([]db.InsertAuditParams, db.AuditHead, error) {
 	head, err := q.GetAuditHead(ctx, workspace)
 	if noRow(err) {
-		head, err = db.AuditHead{Hash: auditlog.Genesis()}, nil
+		head, err = db.AuditHead{Workspace: workspace, Hash: auditlog.Genesis()}, nil
 	}
 	if err != nil {
-		return fmt.Errorf("read where it ends: %w", err)
+		return nil, head, fmt.Errorf("read where it ends: %w", err)
 	}
+	sealed, head, err := seal(head, records)
+	if err != nil {
+		return nil, head, err
+	}
+	if err := q.SetAuditHead(ctx, db.SetAuditHeadParams{Workspace: workspace, Sequence: head.Sequence, Hash: head.Hash}); err != nil {
+		return nil, head, fmt.Errorf("note where it ends: %w", err)
+	}
+	return sealed, head, nil
+}
+
+// seal makes records the entries after an end, and gives where they end.
+func seal(head db.AuditHead, records []*controlv1.AuditRecord) ([]db.InsertAuditParams, db.AuditHead, error) {
+	sealed := make([]db.InsertAuditParams, 0, len(records))
 	for _, record := range records {
 		head.Sequence++
 		record.Sequence = uint64(head.Sequence)
 		entry, err := auditlog.Seal(head.Hash, record)
 		if err != nil {
-			return err
+			return nil, head, err
 		}
-		if err := q.InsertAudit(ctx, db.InsertAuditParams{
-			Workspace: workspace, Sequence: head.Sequence, Time: millis(record.GetTime().AsTime()), Record: entry.GetRecord(),
+		sealed = append(sealed, db.InsertAuditParams{
+			Workspace: record.GetWorkspace(), Sequence: head.Sequence, Time: millis(record.GetTime().AsTime()), Record: entry.GetRecord(),
 			Previous: entry.GetPrevious(), Hash: entry.GetHash(),
-		}); err != nil {
-			return fmt.Errorf("append: %w", err)
-		}
+		})
 		head.Hash = entry.GetHash()
 	}
-	if err := q.SetAuditHead(ctx, db.SetAuditHeadParams{Workspace: workspace, Sequence: head.Sequence, Hash: head.Hash}); err != nil {
-		return fmt.Errorf("note where it ends: %w", err)
-	}
-	return nil
+	return sealed, head, nil
 }
 
 // auditPage is how many entries are read at once. They are small.

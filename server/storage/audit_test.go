@@ -45,13 +45,7 @@ func attack(t *testing.T, engine storetest.Engine, config store.Config) attacker
 		a.exec("alter table srv_audit_head disable trigger all")
 		return a
 	}
-	pool, err := sql.Open("sqlite3", filepath.Join(config.Dir, "throwbar.db")+"?_busy_timeout=5000")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool.SetMaxOpenConns(1)
-	t.Cleanup(func() { _ = pool.Close() })
-	a.pool = pool
+	a.pool = besides(t, config)
 	for _, name := range []string{"srv_audit_no_update", "srv_audit_no_delete", "srv_audit_head_no_update", "srv_audit_head_no_delete"} {
 		a.exec("drop trigger " + name)
 	}
@@ -63,6 +57,18 @@ func (a attacker) exec(statement string, args ...any) {
 	if _, err := a.pool.ExecContext(a.t.Context(), statement, args...); err != nil {
 		a.t.Fatalf("%s: %v", statement, err)
 	}
+}
+
+// besides has the file of a database open beside its server.
+func besides(t *testing.T, config store.Config) *sql.DB {
+	t.Helper()
+	pool, err := sql.Open("sqlite3", filepath.Join(config.Dir, "throwbar.db")+"?_busy_timeout=5000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool.SetMaxOpenConns(1)
+	t.Cleanup(func() { _ = pool.Close() })
+	return pool
 }
 
 // row is a row of srv_audit in the default workspace.
@@ -156,6 +162,8 @@ func keepHead(change func(t *testing.T, rows []row) []row) damage {
 	}
 }
 
+func forge(r *controlv1.AuditRecord) { r.Name = "forged" }
+
 func drop(n int) damage {
 	return keepHead(func(_ *testing.T, rows []row) []row { return slices.Delete(rows, n-1, n) })
 }
@@ -204,7 +212,7 @@ func damages() map[string]struct {
 			return append(rows, again)
 		}), entries + 1, auditlog.Order},
 		"insert a sound one in the midst": {keepHead(func(t *testing.T, rows []row) []row {
-			forged := reseal(t, rows[3], func(r *controlv1.AuditRecord) { r.Name = "forged" })
+			forged := reseal(t, rows[3], forge)
 			rows = slices.Insert(rows, 3, forged)
 			for n := 4; n < len(rows); n++ {
 				rows[n].sequence++
@@ -219,11 +227,11 @@ func damages() map[string]struct {
 			return append(rows, forged)
 		}), entries + 1, auditlog.Head},
 		"rewrite one with its hash": {keepHead(func(t *testing.T, rows []row) []row {
-			rows[3] = reseal(t, rows[3], func(r *controlv1.AuditRecord) { r.Name = "forged" })
+			rows[3] = reseal(t, rows[3], forge)
 			return rows
 		}), 4, auditlog.Hash},
 		"rewrite the last with its hash": {keepHead(func(t *testing.T, rows []row) []row {
-			rows[entries-1] = reseal(t, rows[entries-1], func(r *controlv1.AuditRecord) { r.Name = "forged" })
+			rows[entries-1] = reseal(t, rows[entries-1], forge)
 			return rows
 		}), entries, auditlog.Head},
 		"say another workspace": {keepHead(func(t *testing.T, rows []row) []row {

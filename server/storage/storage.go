@@ -37,6 +37,7 @@ type Storage struct {
 	gaps  gaps
 
 	auditing Auditing
+	heads    heads // of the writer
 }
 
 // Meter counts writes. Its methods must not wait.
@@ -58,7 +59,7 @@ func (s *Storage) wrote(kind string, began time.Time) {
 
 // New makes the adapters. Feed makes the event feed over them.
 func New(s *store.Store, log *slog.Logger) *Storage {
-	st := &Storage{store: s, log: log}
+	st := &Storage{store: s, log: log, heads: heads{}}
 	st.feed = event.New(st)
 	return st
 }

@@ -38,7 +38,7 @@ func (s *Storage) Sweep(ctx context.Context, clearBefore, removeBefore time.Time
 		return err
 	}
 	if err := s.eachWorkspace(ctx, s.store.Read().NextApprovalWorkspace, func(workspace string) error {
-		return s.sweepApprovals(ctx, workspace, removeBefore)
+		return s.sweepApprovals(ctx, workspace, clearBefore, removeBefore)
 	}); err != nil {
 		return err
 	}
@@ -47,8 +47,16 @@ func (s *Storage) Sweep(ctx context.Context, clearBefore, removeBefore time.Time
 	})
 }
 
-// sweepApprovals removes the approvals of a workspace that were resolved before a time.
-func (s *Storage) sweepApprovals(ctx context.Context, workspace string, removeBefore time.Time) error {
+// sweepApprovals clears the arguments of approvals of a workspace whose commands have none any more, and removes the
+// approvals that were resolved before a time.
+func (s *Storage) sweepApprovals(ctx context.Context, workspace string, clearBefore, removeBefore time.Time) error {
+	if err := s.sweep(ctx, func(ctx context.Context, q *db.Queries) (int64, error) {
+		return q.ClearApprovalCalls(ctx, db.ClearApprovalCallsParams{
+			Workspace: workspace, Before: millis(clearBefore), PageSize: pageSize,
+		})
+	}); err != nil {
+		return err
+	}
 	if err := s.sweep(ctx, func(ctx context.Context, q *db.Queries) (int64, error) {
 		return q.DeleteApprovalCalls(ctx, db.DeleteApprovalCallsParams{
 			Workspace: workspace, DecidedBefore: millis(removeBefore), PageSize: pageSize,

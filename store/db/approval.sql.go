@@ -9,6 +9,35 @@ import (
 	"context"
 )
 
+const clearApprovalCalls = `-- name: ClearApprovalCalls :execrows
+update srv_approval_call
+set proposed = substr(proposed, 1, 0), edited = substr(edited, 1, 0), effective = substr(effective, 1, 0)
+where (approval_id, n) in (
+  select u.approval_id, u.n from srv_approval a join srv_approval_call u on u.approval_id = a.id
+  where a.workspace = $1 and a.created_at < $2 and length(u.proposed) > 0
+    and not exists (
+      select 1 from srv_approval_call o join srv_command c on c.id = o.command_id
+      where o.approval_id = a.id and length(c.action) > 0)
+  order by a.created_at, a.id
+  limit $3)
+`
+
+type ClearApprovalCallsParams struct {
+	Workspace string
+	Before    int64
+	PageSize  int32
+}
+
+// ClearApprovalCalls empties the arguments of the calls of approvals of a workspace of which no command has its own any
+// more: while one can still start, the hash of what was decided counts the arguments of all.
+func (q *Queries) ClearApprovalCalls(ctx context.Context, arg ClearApprovalCallsParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, clearApprovalCalls, arg.Workspace, arg.Before, arg.PageSize)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const decideApproval = `-- name: DecideApproval :execrows
 update srv_approval
 set state = $1, policy_version = $2, bound = $3, decided_at = $4, decided_by = $5,

@@ -106,6 +106,34 @@ func (q *Queries) ListAudit(ctx context.Context, arg ListAuditParams) ([]Audit, 
 	return items, nil
 }
 
+const moveAuditHead = `-- name: MoveAuditHead :execrows
+update srv_audit_head set sequence = $1, hash = $2
+where workspace = $3 and sequence = $4 and hash = $5
+`
+
+type MoveAuditHeadParams struct {
+	ToSequence   int64
+	ToHash       []byte
+	Workspace    string
+	FromSequence int64
+	FromHash     []byte
+}
+
+// MoveAuditHead moves the end only from where it is taken to be; it says zero if it is elsewhere.
+func (q *Queries) MoveAuditHead(ctx context.Context, arg MoveAuditHeadParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, moveAuditHead,
+		arg.ToSequence,
+		arg.ToHash,
+		arg.Workspace,
+		arg.FromSequence,
+		arg.FromHash,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const setAuditHead = `-- name: SetAuditHead :exec
 insert into srv_audit_head (workspace, sequence, hash) values ($1, $2, $3)
 on conflict (workspace) do update set sequence = excluded.sequence, hash = excluded.hash

@@ -78,6 +78,20 @@ where workspace = @workspace and created_at <= @before_time and (created_at < @b
 order by created_at desc, id desc
 limit @page_size;
 
+-- ClearApprovalCalls empties the arguments of the calls of approvals of a workspace of which no command has its own any
+-- more: while one can still start, the hash of what was decided counts the arguments of all.
+-- name: ClearApprovalCalls :execrows
+update srv_approval_call
+set proposed = substr(proposed, 1, 0), edited = substr(edited, 1, 0), effective = substr(effective, 1, 0)
+where (approval_id, n) in (
+  select u.approval_id, u.n from srv_approval a join srv_approval_call u on u.approval_id = a.id
+  where a.workspace = @workspace and a.created_at < @before and length(u.proposed) > 0
+    and not exists (
+      select 1 from srv_approval_call o join srv_command c on c.id = o.command_id
+      where o.approval_id = a.id and length(c.action) > 0)
+  order by a.created_at, a.id
+  limit @page_size);
+
 -- DeleteApprovalCalls deletes the calls of the approvals of a workspace that were resolved before a time.
 -- name: DeleteApprovalCalls :execrows
 delete from srv_approval_call

@@ -12,6 +12,11 @@ select * from srv_audit_head where workspace = @workspace;
 insert into srv_audit_head (workspace, sequence, hash) values (@workspace, @sequence, @hash)
 on conflict (workspace) do update set sequence = excluded.sequence, hash = excluded.hash;
 
+-- MoveAuditHead moves the end only from where it is taken to be; it says zero if it is elsewhere.
+-- name: MoveAuditHead :execrows
+update srv_audit_head set sequence = @to_sequence, hash = @to_hash
+where workspace = @workspace and sequence = @from_sequence and hash = @from_hash;
+
 -- TouchAuditHead changes nothing: it is for a commit that has something to sync.
 -- name: TouchAuditHead :execrows
 update srv_audit_head set sequence = sequence where workspace = @workspace;
