@@ -34,10 +34,17 @@ func TestApprovalCases(t *testing.T) {
 			name string
 			test func(*testing.T, *court)
 		}{
-			{"07", case07}, {"08", case08}, {"13", case13}, {"14", case14}, {"two deciders", twoDeciders}, {"06", case06},
-			{"16", case16}, {"11", case11}, {"10", case10},
+			{"07", case07},
+			{"08", case08},
+			{"13", case13},
+			{"14", case14},
+			{"two deciders", twoDeciders},
+			{"06", case06},
+			{"16", case16},
+			{"11", case11},
+			{"10", case10},
 		} {
-			if !t.Run(one.name, func(t *testing.T) { one.test(t, c) }) { //nolint:paralleltest // they share the clock
+			if !t.Run(one.name, func(t *testing.T) { one.test(t, c) }) {
 				return
 			}
 		}
