@@ -156,14 +156,13 @@ func (m *mine) decide(client controlv1connect.ApprovalServiceClient, way int, a 
 func (m *mine) agent(scripted *modeltest.Server) {
 	t := m.t
 	args, err := json.Marshal(map[string]any{
-		"password": m.canaries.Text(), "pins": []string{m.canaries.Text()}, "deviceIds": []string{m.device}, "label": "of the agent",
+		"password": m.canaries.Text(), "pins": []string{m.canaries.Text()}, "deviceId": m.device, "label": "of the agent",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	scripted.Add(
 		modeltest.Use("keepSecret", string(args)),
-		modeltest.Use("keepSecret", `{"password": 7, "pins": "`+m.canaries.Text()+`"}`),
 		modeltest.Text("kept"),
 	)
 	agents := agentv1connect.NewAgentServiceClient(m.s.Client(t, m.s.Owner, nil))
