@@ -85,6 +85,7 @@ check: prereq $(NPM_STAMP) ## everything that reads the sources: generated code,
 	$(GO) vet -tags $(TAGS) ./...
 	$(MAKE) --no-print-directory lint typecheck
 	$(GO) test -tags $(TAGS) -count=1 .
+	$(GO) -C tools run ./cmd/defences -check
 
 .PHONY: test
 test: prereq $(NPM_STAMP) test-web test-browser fuzz-smoke ## all tests: Go with the race detector, both databases, TypeScript, a real browser, fuzzing

@@ -21,7 +21,7 @@ import (
 
 // kettle is a device that runs the stranger: it was built with a newer contract than the server.
 type kettle struct {
-	id string
+	id, token string
 
 	mu     sync.Mutex
 	brewed [][]byte // arguments, encoded
@@ -40,7 +40,15 @@ func startKettle(t *testing.T, s *apptest.Server) *kettle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := s.Device(t, d.GetToken()).Connect(context.WithoutCancel(t.Context()))
+	k := &kettle{id: d.GetDeviceId(), token: d.GetToken()}
+	k.connect(t, s)
+	return k
+}
+
+// connect links it to a server.
+func (k *kettle) connect(t *testing.T, s *apptest.Server) {
+	t.Helper()
+	stream, err := s.Device(t, k.token).Connect(context.WithoutCancel(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,9 +56,8 @@ func startKettle(t *testing.T, s *apptest.Server) *kettle {
 		_ = stream.Send(&devicev1.ConnectRequest{Frames: []*devicev1.DeviceFrame{f}})
 	}
 	send(&devicev1.DeviceFrame{Kind: &devicev1.DeviceFrame_Hello{Hello: &devicev1.Hello{
-		DeviceId: d.GetDeviceId(), Actions: []string{"brewDrink"},
+		DeviceId: k.id, Actions: []string{"brewDrink"},
 	}}})
-	k := &kettle{id: d.GetDeviceId()}
 	up, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -73,7 +80,6 @@ func startKettle(t *testing.T, s *apptest.Server) *kettle {
 	}()
 	t.Cleanup(func() { _ = stream.Close(); <-ended })
 	<-up
-	return k
 }
 
 func (k *kettle) brew(t *testing.T, c *devicev1.CommandRequest) *devicev1.DeviceFrame {

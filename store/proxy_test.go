@@ -20,7 +20,7 @@ const (
 	pass         cut = iota
 	cutBefore        // it never reaches the server
 	cutAfter         // the server has done it, the answer is lost
-	cutMeanwhile     // it is sent, and the connection goes at that moment
+	cutMeanwhile     // it is sent, and the connection goes at that moment: nobody knows whether the server does it, no answer comes
 	cutHalf          // it never reaches the server, which does not notice that the connection is gone
 )
 
@@ -62,6 +62,13 @@ func (p *proxy) next(cuts ...cut) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cuts = append(p.cuts, cuts...)
+}
+
+// only replaces what is to come.
+func (p *proxy) only(cuts ...cut) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cuts = cuts
 }
 
 func (p *proxy) take() cut {
@@ -145,7 +152,7 @@ func (p *proxy) forward(client io.Reader, server io.Writer, answersLost *atomic.
 		if what == cutBefore || what == cutHalf {
 			return what
 		}
-		answersLost.Store(what == cutAfter)
+		answersLost.Store(what == cutAfter || what == cutMeanwhile)
 		if _, err := server.Write(append(message, body...)); err != nil || what == cutMeanwhile {
 			return what
 		}

@@ -103,10 +103,12 @@ func (p *Proxy) Retarget(target string) {
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for conn := range p.open {
+	for conn := range p.open { // all before the first is closed: its carrier then closes the other end at once, which would end it in order
 		if tcp, ok := conn.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0)
 		}
+	}
+	for conn := range p.open {
 		_ = conn.Close()
 		delete(p.open, conn)
 	}

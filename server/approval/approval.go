@@ -43,6 +43,8 @@ type Approval struct {
 	Remembered     string // the rule that remembers the decision
 
 	Calls []Call
+	// Damaged says that some of what is written down of it cannot be read: it is not what was asked.
+	Damaged bool
 }
 
 // Call is one call of an approval.
@@ -68,8 +70,12 @@ type Filter struct {
 	Limit       int
 }
 
-// Sum is a hash over everything that a decision binds, as it is now. It is another one when any of it differs.
+// Sum is a hash over everything that a decision binds, as it is now, what was shown of the targets too. It is another one when
+// any of it differs, and empty, which no approval's hash is, if it cannot be read.
 func (a *Approval) Sum() string {
+	if a.Damaged {
+		return ""
+	}
 	e := encoding{bytes: []byte("throwbar approval 1\n")}
 	e.text(a.ID)
 	e.caller(a.Caller)
@@ -88,7 +94,7 @@ func (a *Approval) Sum() string {
 		e.text(string(c.Effective))
 		e.number(uint64(len(c.Targets)))
 		for _, t := range c.Targets {
-			e.text(t.GetId())
+			e.target(t)
 		}
 	}
 	return e.sum()
@@ -121,6 +127,18 @@ func (e *encoding) caller(c Caller) {
 	e.text(c.Group)
 	e.text(c.Request)
 	e.number(uint64(c.Origin))
+}
+
+func (e *encoding) target(t *controlv1.PlannedTarget) {
+	e.text(t.GetId())
+	e.number(uint64(t.GetStatus()))
+	e.text(t.GetTitle())
+	e.text(t.GetUrl())
+	undoable := uint64(0)
+	if t.GetUndoable() {
+		undoable = 1
+	}
+	e.number(undoable)
 }
 
 func (e *encoding) sum() string {

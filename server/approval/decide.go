@@ -69,9 +69,7 @@ func (d *Desk) outcome(
 	case err != nil:
 		return nil, err
 	}
-	if out.Approval, err = a.View(d.Catalogue, d.Device); err != nil {
-		return nil, err
-	}
+	out.Approval = a.View(d.Catalogue, d.Device)
 	switch {
 	case refused != nil:
 		out.Error = fault.Command(refused)
@@ -131,6 +129,10 @@ func (d *Desk) change(ctx context.Context, who Decider, decision *controlv1.Deci
 	}
 	if deny != nil {
 		a.State, a.DecisionReason = Denied, deny.GetReason()
+		return &Change{Approval: a}, nil
+	}
+	if a.Sum() != a.Hash { // whoever decides has seen something else, or would
+		a.State, a.DecisionReason = Void, "what is written down is not what was asked"
 		return &Change{Approval: a}, nil
 	}
 	if approve.GetHash() != a.Hash {

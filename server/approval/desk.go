@@ -2,7 +2,6 @@ package approval
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"throwbar.dev/throwbar/catalog"
@@ -81,7 +80,7 @@ func (d *Desk) Get(ctx context.Context, workspace, id string) (*controlv1.Approv
 	if err != nil {
 		return nil, err
 	}
-	return a.View(d.Catalogue, d.Device)
+	return a.View(d.Catalogue, d.Device), nil
 }
 
 // List is a page of approvals, newest first, and whether there are more.
@@ -98,11 +97,7 @@ func (d *Desk) List(ctx context.Context, filter Filter) ([]*controlv1.Approval, 
 	}
 	out := make([]*controlv1.Approval, 0, len(rows))
 	for i := range rows {
-		a, err := rows[i].View(d.Catalogue, d.Device)
-		if err != nil {
-			return nil, false, fmt.Errorf("list approvals: %w", err)
-		}
-		out = append(out, a)
+		out = append(out, rows[i].View(d.Catalogue, d.Device))
 	}
 	return out, more, nil
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
 	"throwbar.dev/throwbar/server/approval"
@@ -28,26 +29,31 @@ func FuzzSum(f *testing.F) {
 	f.Fuzz(func(t *testing.T, x, y string, n uint64) {
 		sums := map[string]string{}
 		for name, set := range map[string]func(*approval.Approval){
-			"as it is":       func(*approval.Approval) {},
-			"id":             func(a *approval.Approval) { a.ID += "1" + x },
-			"workspace":      func(a *approval.Approval) { a.Workspace += "1" + x },
-			"conversation":   func(a *approval.Approval) { a.Conversation += "1" + x },
-			"group":          func(a *approval.Approval) { a.Group += "1" + x },
-			"request":        func(a *approval.Approval) { a.Request += "1" + x },
-			"version":        func(a *approval.Approval) { a.Version++ },
-			"expiry":         func(a *approval.Approval) { a.ExpiresAt = a.ExpiresAt.Add(time.Millisecond) },
-			"command":        func(a *approval.Approval) { a.Calls[0].Command += "1" + y },
-			"device":         func(a *approval.Approval) { a.Calls[0].Device += "1" + y },
-			"name":           func(a *approval.Approval) { a.Calls[0].Name += "1" + y },
-			"ttl":            func(a *approval.Approval) { a.Calls[0].TTL += time.Millisecond },
-			"proposed":       func(a *approval.Approval) { a.Calls[0].Proposed = []byte("p1" + y) },
-			"edited":         func(a *approval.Approval) { a.Calls[0].Edited = []byte("1" + y) },
-			"effective":      func(a *approval.Approval) { a.Calls[0].Effective = []byte("e1" + y) },
-			"target":         func(a *approval.Approval) { a.Calls[0].Targets[0].Id = "t1" + y + "1" },
-			"targets joined": func(a *approval.Approval) { a.Calls[0].Targets = []*controlv1.PlannedTarget{{Id: "t1t2"}} },
-			"no targets":     func(a *approval.Approval) { a.Calls[0].Targets = nil },
-			"call's caller":  func(a *approval.Approval) { a.Calls[0].Principal += "1" + y },
-			"two calls":      func(a *approval.Approval) { a.Calls = append(a.Calls, a.Calls[0]) },
+			"as it is":          func(*approval.Approval) {},
+			"id":                func(a *approval.Approval) { a.ID += "1" + x },
+			"workspace":         func(a *approval.Approval) { a.Workspace += "1" + x },
+			"conversation":      func(a *approval.Approval) { a.Conversation += "1" + x },
+			"group":             func(a *approval.Approval) { a.Group += "1" + x },
+			"request":           func(a *approval.Approval) { a.Request += "1" + x },
+			"version":           func(a *approval.Approval) { a.Version++ },
+			"expiry":            func(a *approval.Approval) { a.ExpiresAt = a.ExpiresAt.Add(time.Millisecond) },
+			"command":           func(a *approval.Approval) { a.Calls[0].Command += "1" + y },
+			"device":            func(a *approval.Approval) { a.Calls[0].Device += "1" + y },
+			"name":              func(a *approval.Approval) { a.Calls[0].Name += "1" + y },
+			"ttl":               func(a *approval.Approval) { a.Calls[0].TTL += time.Millisecond },
+			"proposed":          func(a *approval.Approval) { a.Calls[0].Proposed = []byte("p1" + y) },
+			"edited":            func(a *approval.Approval) { a.Calls[0].Edited = []byte("1" + y) },
+			"effective":         func(a *approval.Approval) { a.Calls[0].Effective = []byte("e1" + y) },
+			"target":            func(a *approval.Approval) { a.Calls[0].Targets[0].Id = "t1" + y + "1" },
+			"target's title":    func(a *approval.Approval) { a.Calls[0].Targets[0].Title = "1" + y },
+			"target's address":  func(a *approval.Approval) { a.Calls[0].Targets[0].Url = "1" + y },
+			"target's status":   func(a *approval.Approval) { a.Calls[0].Targets[0].Status = commandv1.ItemStatus_ITEM_STATUS_NOT_FOUND },
+			"target's way back": func(a *approval.Approval) { a.Calls[0].Targets[0].Undoable = true },
+			"damaged":           func(a *approval.Approval) { a.Damaged = true },
+			"targets joined":    func(a *approval.Approval) { a.Calls[0].Targets = []*controlv1.PlannedTarget{{Id: "t1t2"}} },
+			"no targets":        func(a *approval.Approval) { a.Calls[0].Targets = nil },
+			"call's caller":     func(a *approval.Approval) { a.Calls[0].Principal += "1" + y },
+			"two calls":         func(a *approval.Approval) { a.Calls = append(a.Calls, a.Calls[0]) },
 		} {
 			a := some(x, n)
 			set(&a)

@@ -15,8 +15,8 @@ import (
 )
 
 // View is an approval as callers see it: without sensitive fields. Name is the name of a device; empty if it has none any
-// more.
-func (a *Approval) View(cat *catalog.Catalogue, name func(workspace, device string) string) (*controlv1.Approval, error) {
+// more. Arguments that cannot be read are left out.
+func (a *Approval) View(cat *catalog.Catalogue, name func(workspace, device string) string) *controlv1.Approval {
 	out := &controlv1.Approval{
 		ApprovalId: a.ID, State: a.State.Proto(), Principal: a.Principal, Origin: a.Origin, ConversationId: a.Conversation,
 		GroupId: a.Group, RequestId: a.Request, Reason: a.Reason, RuleId: a.Rule, PolicyVersion: a.Version, Hash: a.Hash,
@@ -36,15 +36,13 @@ func (a *Approval) View(cat *catalog.Catalogue, name func(workspace, device stri
 			if len(f.raw) == 0 {
 				continue
 			}
-			action, err := Shown(cat, f.raw)
-			if err != nil {
-				return nil, fmt.Errorf("show approval %s: %w", a.ID, err)
+			if action, err := Shown(cat, f.raw); err == nil { // damage to one must not hide all others
+				*f.to = action
 			}
-			*f.to = action
 		}
 		out.Calls = append(out.Calls, call)
 	}
-	return out, nil
+	return out
 }
 
 func stamp(t time.Time) *timestamppb.Timestamp {

@@ -67,6 +67,7 @@ type part struct {
 	err    error                 // why it is not accepted
 	live   *live                 // set once it is accepted
 
+	together int             // on how many targets the whole request acts
 	decision policy.Decision // of policy
 }
 
@@ -127,16 +128,25 @@ func (d *Dispatcher) read(ctx context.Context, req Request) (*catalog.Entry, []p
 
 func (d *Dispatcher) gateAll(req Request, entry *catalog.Entry, split []piece, saved map[string]Saved) []*part {
 	parts := make([]*part, 0, len(split))
+	together := 0
 	for _, s := range split {
 		p := &part{entry: entry, action: s.action, args: s.args, refs: catalog.Targets(s.args), device: Device{ID: s.device}}
-		p.err = d.gate(req, p, saved)
+		if p.err = d.find(req, p, saved); p.err == nil {
+			together += targetCount(p)
+		}
 		parts = append(parts, p)
+	}
+	for _, p := range parts {
+		p.together = together
+		if p.err == nil {
+			p.err = d.gate(req, p)
+		}
 	}
 	return parts
 }
 
-// gate says whether a part may be accepted: a device of the caller's, allowed, known ids, online, able to do it.
-func (d *Dispatcher) gate(req Request, p *part, saved map[string]Saved) error {
+// find says what a part is about: a device of the caller's, and ids that are known.
+func (d *Dispatcher) find(req Request, p *part, saved map[string]Saved) error {
 	device, err := d.Devices.Find(req.Workspace, p.device.ID)
 	if err != nil {
 		return err
@@ -145,17 +155,19 @@ func (d *Dispatcher) gate(req Request, p *part, saved map[string]Saved) error {
 	if err := d.checkRefs(p); err != nil {
 		return err
 	}
-	if err := checkSaved(p, saved); err != nil {
-		return err
-	}
+	return checkSaved(p, saved)
+}
+
+// gate says whether a part may be accepted: allowed, its device online and able to do it.
+func (d *Dispatcher) gate(req Request, p *part) error {
 	if err := d.decide(req, p); err != nil {
 		return err
 	}
-	if d.Links.Connected(device.ID) == 0 && !device.Away { // what is away gets it on its next link, within the time to live
-		return fault.New(fault.Offline, "%s is offline: nothing was sent", device.Name).Retry()
+	if d.Links.Connected(p.device.ID) == 0 && !p.device.Away { // what is away gets it on its next link, within the time to live
+		return fault.New(fault.Offline, "%s is offline: nothing was sent", p.device.Name).Retry()
 	}
-	if len(device.Actions) > 0 && !slices.Contains(device.Actions, p.entry.Name) {
-		return fault.New(fault.Unsupported, "%s does not run %s", device.Name, p.entry.Name)
+	if len(p.device.Actions) > 0 && !slices.Contains(p.device.Actions, p.entry.Name) {
+		return fault.New(fault.Unsupported, "%s does not run %s", p.device.Name, p.entry.Name)
 	}
 	return nil
 }

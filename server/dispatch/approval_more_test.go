@@ -8,10 +8,12 @@ import (
 	"time"
 
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
 	"throwbar.dev/throwbar/server/approval"
 	"throwbar.dev/throwbar/server/dispatch"
 	"throwbar.dev/throwbar/server/fault"
+	"throwbar.dev/throwbar/server/policy"
 )
 
 // byPattern closes the tabs of an address.
@@ -192,6 +194,31 @@ func TestACancelWhileTheStartIsWritten(t *testing.T) {
 		synctest.Wait()
 		if row := w.book.row(t); row.State != dispatch.Cancelled || len(w.wire.commands("lap")) != 0 || len(w.book.saved) != 0 {
 			t.Errorf("row %s, %d sent, %d saved tabs left", row.State, len(w.wire.commands("lap")), len(w.book.saved))
+		}
+	})
+}
+
+// TestWhatIsLargeAsksHoweverItIsSpread: policy is told how much the whole dispatch acts on, over all its devices.
+func TestWhatIsLargeAsksHoweverItIsSpread(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.wire.set("desk", 1)
+		var asked []policy.Call
+		w.rule.decide = func(c policy.Call) policy.Decision {
+			asked = append(asked, c)
+			return policy.Decision{Verdict: controlv1.Verdict_VERDICT_DENY}
+		}
+		if _, err := w.Dispatch(t.Context(), request(closing("lap_tb1-1", "desk_tb1-1", "lap_tb1-2"))); err != nil {
+			t.Fatal(err)
+		}
+		if len(asked) != 2 || asked[0].Targets != 2 || asked[1].Targets != 1 || asked[0].Together != 3 || asked[1].Together != 3 {
+			t.Errorf("policy was asked about %+v", asked)
+		}
+		spread := asked[1]
+		spread.Together = 21
+		if d := policy.Option(spread); d.Verdict != controlv1.Verdict_VERDICT_ASK || !strings.Contains(d.Reason, "21 targets") {
+			t.Errorf("one of 21 targets: %+v", d)
 		}
 	})
 }

@@ -47,7 +47,8 @@ func (d *Dispatcher) decide(req Request, p *part) error {
 func (d *Dispatcher) policyCall(req Request, p *part) policy.Call {
 	return policy.Call{
 		Workspace: req.Workspace, Conversation: req.Conversation, Principal: req.Principal, Device: p.device.ID,
-		Origin: req.origin(), Entry: p.entry, Args: p.args, Targets: targetCount(p), URLs: func() []string { return d.addresses(p) },
+		Origin: req.origin(), Entry: p.entry, Args: p.args, Targets: targetCount(p), Together: p.together,
+		URLs: func() []string { return d.addresses(p) },
 	}
 }
 
@@ -103,9 +104,7 @@ func (d *Dispatcher) ask(ctx context.Context, o *Order) {
 		return
 	}
 	if o.Request.Asked != nil {
-		if view, err := a.View(d.Catalogue, d.deviceName); err == nil {
-			o.Request.Asked(view)
-		}
+		o.Request.Asked(a.View(d.Catalogue, d.deviceName))
 	}
 	d.posed(a.ID)
 }

@@ -22,20 +22,20 @@ func (d *Dispatcher) Resolve(ctx context.Context, req Request) ([]Explained, err
 		return nil, err
 	}
 	out := make([]Explained, 0, len(split))
+	together := 0
 	for _, s := range split {
 		p := &part{entry: entry, action: s.action, args: s.args, refs: catalog.Targets(s.args), device: Device{ID: s.device}}
-		device, err := d.Devices.Find(req.Workspace, s.device)
-		if err != nil {
+		if _, err := d.Devices.Find(req.Workspace, s.device); err != nil {
 			return nil, err // a device that is not the caller's is not there
 		}
-		p.device = device
-		if err = d.checkRefs(p); err == nil {
-			err = checkSaved(p, saved)
+		err := d.find(req, p, saved)
+		if err == nil {
+			together += targetCount(p)
 		}
-		out = append(out, Explained{Name: device.Name, Err: err, Call: policy.Call{
-			Workspace: req.Workspace, Principal: req.Principal, Device: device.ID, Entry: entry, Args: p.args,
-			Targets: targetCount(p), URLs: func() []string { return d.addresses(p) },
-		}})
+		out = append(out, Explained{Name: p.device.Name, Err: err, Call: d.policyCall(req, p)})
+	}
+	for i := range out {
+		out[i].Call.Together = together
 	}
 	return out, nil
 }

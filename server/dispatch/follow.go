@@ -60,6 +60,10 @@ func (d *Dispatcher) follow(q *question) {
 // act does once what an approval's row says.
 func (d *Dispatcher) act(ctx context.Context, q *question) error {
 	a, err := d.Approvals.GetApproval(ctx, q.workspace, q.id)
+	if fault.CodeOf(err) == fault.NotFound && err != nil { // nobody can decide it any more
+		d.endAll(q, &approval.Approval{State: approval.Void, DecisionReason: "it is not there any more"})
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("read approval: %w", err)
 	}

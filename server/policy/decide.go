@@ -111,7 +111,7 @@ func (b *Book) Explain(c Call) (Decision, []*controlv1.PolicyStep) {
 func (m mismatch) words(c *Call) string {
 	switch {
 	case m.most > 0:
-		return fmt.Sprintf("it covers %d targets, and this is about %d", m.most, c.Targets)
+		return fmt.Sprintf("it covers %d targets, and this is about %d", m.most, c.count())
 	case m.path != "":
 		return "its pattern for " + m.path + " does not cover this command"
 	default:

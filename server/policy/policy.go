@@ -19,9 +19,15 @@ type Call struct {
 	Origin  controlv1.Origin
 	Entry   *catalog.Entry
 	Args    protoreflect.Message
-	Targets int             // on how many things it would act
-	URLs    func() []string // addresses of the tabs that it would act on; may be nil
+	Targets int // on how many things it would act
+	// Together is on how many things the whole request would act, on all its devices: what is large asks, however it is
+	// spread. Zero if there is only this device.
+	Together int
+	URLs     func() []string // addresses of the tabs that it would act on; may be nil
 }
+
+// count is on how many things it would act, with all that belongs to the same request.
+func (c *Call) count() int { return max(c.Targets, c.Together) }
 
 // Decision is what policy says of a call.
 type Decision struct {
@@ -39,10 +45,10 @@ func Option(c Call) Decision {
 	switch most := c.Entry.MaxTargets(); {
 	case c.Entry.Command.GetApproval() != optionv1.Approval_APPROVAL_AUTO:
 		return Decision{Verdict: controlv1.Verdict_VERDICT_ASK, Reason: c.Entry.Name + " always asks a person"}
-	case c.Targets > most:
+	case c.count() > most:
 		return Decision{
 			Verdict: controlv1.Verdict_VERDICT_ASK,
-			Reason:  fmt.Sprintf("%s acts on %d targets, and asks a person for more than %d at once", c.Entry.Name, c.Targets, most),
+			Reason:  fmt.Sprintf("%s acts on %d targets, and asks a person for more than %d at once", c.Entry.Name, c.count(), most),
 		}
 	default:
 		return Decision{Verdict: controlv1.Verdict_VERDICT_ALLOW, Reason: c.Entry.Name + " runs without asking"}

@@ -49,7 +49,7 @@ func (b *Book) Remembered(m Memory) (*controlv1.PolicyRule, error) {
 	}
 	r := &controlv1.PolicyRule{
 		RuleId: b.cfg.NewID(), Verdict: controlv1.Verdict_VERDICT_ALLOW, Tool: c.Entry.Name, DeviceId: c.Device,
-		Principal: c.Principal, MaxTargets: uint32(min(max(c.Targets, 1), catalog.CeilingMaxTargets)), ExpiresAt: m.Ask.GetExpiresAt(),
+		Principal: c.Principal, MaxTargets: uint32(min(max(c.count(), 1), catalog.CeilingMaxTargets)), ExpiresAt: m.Ask.GetExpiresAt(),
 		CreatedAt: timestamppb.New(now), CreatedBy: m.Decider, ApprovalId: m.Approval,
 	}
 	for _, a := range slices.Concat(exact, given) {

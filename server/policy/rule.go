@@ -161,7 +161,7 @@ func (r *rule) covers(l *lookup) (bool, mismatch) {
 		return false, mismatch{what: "nobody can be asked about a query"}
 	case r.GetVerdict() == controlv1.Verdict_VERDICT_ALLOW && len(r.args) > 0 && l.strange():
 		return false, mismatch{what: "there are arguments that this server does not know"}
-	case r.GetVerdict() == controlv1.Verdict_VERDICT_ALLOW && l.Targets > r.most(l.Entry):
+	case r.GetVerdict() == controlv1.Verdict_VERDICT_ALLOW && l.count() > r.most(l.Entry):
 		return false, mismatch{what: "it covers fewer targets", most: r.most(l.Entry)}
 	}
 	for i := range r.args {

@@ -51,8 +51,8 @@ func withCalls(ctx context.Context, q *db.Queries, row db.Approval) (approval.Ap
 	}
 	for _, c := range calls {
 		plan := &controlv1.Plan{}
-		if err := proto.Unmarshal(c.Targets, plan); err != nil {
-			return approval.Approval{}, fmt.Errorf("decode targets of approval %s: %w", row.ID, err)
+		if proto.Unmarshal(c.Targets, plan) != nil { // it has to end all the same
+			plan, a.Damaged = &controlv1.Plan{}, true
 		}
 		a.Calls = append(a.Calls, approval.Call{
 			Caller: approval.Caller{
