@@ -320,7 +320,7 @@ func TestWrongCallsAreExplainedAndMended(t *testing.T) {
 	t.Parallel()
 	wrong := modeltest.Reply{Unchecked: true, Calls: []modeltest.Call{
 		modeltest.NewCall("closeTab5", `{}`),
-		modeltest.NewCall("closeTabs", `{"tabIdz":[1],"force":true}`),
+		modeltest.NewCall("closeTabs", `{"tabIdz":[1],"forse2":true}`),
 		modeltest.NewCall("openTab", `{"url":""}`),
 		modeltest.NewCall("groupTabs", `{"tabIds":["lap_tb-1"],"colour":"magenta"}`),
 		modeltest.NewCall("listTabs", `{"deviceId":`),
@@ -334,7 +334,7 @@ func TestWrongCallsAreExplainedAndMended(t *testing.T) {
 		t.Errorf("unknown tool: %+v", got)
 	}
 	for i, want := range map[int][]string{
-		1: {"/tabIdz: unknown key; did you mean tabIds?", "/force: unknown key; expected tabIds, deviceId"},
+		1: {"/tabIdz: unknown key; did you mean tabIds?", "/forse2: unknown key; expected tabIds, force, deviceId"},
 		2: {"/deviceId: is required", "/url: must be at least 1 character"},
 		3: {`/colour: expected one of grey, blue, red, yellow, green, pink, purple, cyan, orange, got "magenta"`},
 		4: {"the arguments are not JSON: it ends too early (at byte 12)"},

@@ -200,7 +200,7 @@ export function check(message: Message, path = ""): Violation[] {
 }
 
 /** Digest of the catalogue that this was generated from. */
-export const catalogueDigest = "7cb9651d13d6aa37d02a76327d8305a923085dbd513078c2909dd3ad15459713";
+export const catalogueDigest = "5438ece587ef7f3cb751fefeedb379c10eb145ad15a4af8eaa62cc3baa0afd9d";
 
 const table: Table = {
   "throwbar.command.v1.OpenTab": [
@@ -235,6 +235,7 @@ const table: Table = {
     { name: "tab_ids", key: "tabIds", checks: [minItems(1), maxItems(500)], each: [minLen(1)] },
     { name: "title", key: "title", checks: [maxLen(80)] },
     { name: "colour", key: "colour", checks: [defined([0,1,2,3,4,5,6,7,8,9]), noneOf("enum.not_in", [0])] },
+    { name: "window_id", key: "windowId", checks: [minLen(1)] },
   ],
   "throwbar.command.v1.UngroupTabs": [
     { name: "tab_ids", key: "tabIds", checks: [minItems(1), maxItems(500)], each: [minLen(1)] },

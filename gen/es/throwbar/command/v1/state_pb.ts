@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file throwbar/command/v1/state.proto.
  */
 export const file_throwbar_command_v1_state: GenFile = /*@__PURE__*/
-  fileDesc("Ch90aHJvd2Jhci9jb21tYW5kL3YxL3N0YXRlLnByb3RvEhN0aHJvd2Jhci5jb21tYW5kLnYxImoKC0l0ZW1PdXRjb21lEgoKAmlkGAEgASgJEi8KBnN0YXR1cxgCIAEoDjIfLnRocm93YmFyLmNvbW1hbmQudjEuSXRlbVN0YXR1cxIOCgZkZXRhaWwYAyABKAkSDgoGbmV3X2lkGAQgASgJIsoBCgNUYWISFAoGdGFiX2lkGAEgASgJQgTQ8xgBEhcKCXdpbmRvd19pZBgCIAEoCUIE0PMYAhIWCghncm91cF9pZBgDIAEoCUIE0PMYAxINCgVpbmRleBgEIAEoDRILCgN1cmwYBSABKAkSDQoFdGl0bGUYBiABKAkSDgoGYWN0aXZlGAcgASgIEg4KBnBpbm5lZBgIIAEoCBINCgVtdXRlZBgJIAEoCBIPCgdhdWRpYmxlGAogASgIEhEKCWRpc2NhcmRlZBgLIAEoCCJiCgZXaW5kb3cSFwoJd2luZG93X2lkGAEgASgJQgTQ8xgCEgwKBGtpbmQYAiABKAkSDwoHZm9jdXNlZBgDIAEoCBINCgVzdGF0ZRgEIAEoCRIRCgl0YWJfY291bnQYBSABKA0iigEKCFRhYkdyb3VwEhYKCGdyb3VwX2lkGAEgASgJQgTQ8xgDEhcKCXdpbmRvd19pZBgCIAEoCUIE0PMYAhINCgV0aXRsZRgDIAEoCRIrCgZjb2xvdXIYBCABKA4yGy50aHJvd2Jhci5jb21tYW5kLnYxLkNvbG91chIRCgljb2xsYXBzZWQYBSABKAgi0gIKCFNhdmVkVGFiEhYKCHNhdmVkX2lkGAEgASgJQgTQ8xgEEhcKCWRldmljZV9pZBgCIAEoCUIE0PMYBRILCgN1cmwYAyABKAkSDQoFdGl0bGUYBCABKAkSFwoJd2luZG93X2lkGAUgASgJQgTQ8xgCEg0KBWluZGV4GAYgASgNEg4KBnBpbm5lZBgHIAEoCBINCgVtdXRlZBgIIAEoCBITCgtncm91cF90aXRsZRgJIAEoCRIxCgxncm91cF9jb2xvdXIYCiABKA4yGy50aHJvd2Jhci5jb21tYW5kLnYxLkNvbG91chIsCghzYXZlZF9hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGY2xvc2VkGAwgASgIEhQKBnRhYl9pZBgNIAEoCUIE0PMYARIWCghncm91cF9pZBgOIAEoCUIE0PMYAyqoAgoKSXRlbVN0YXR1cxIbChdJVEVNX1NUQVRVU19VTlNQRUNJRklFRBAAEhIKDklURU1fU1RBVFVTX09LEAESGQoVSVRFTV9TVEFUVVNfTk9UX0ZPVU5EEAISGAoUSVRFTV9TVEFUVVNfUkVQTEFDRUQQAxIfChtJVEVNX1NUQVRVU19CTE9DS0VEX0JZX1BBR0UQBBIbChdJVEVNX1NUQVRVU19SRUZVU0VEX1VSTBAFEiIKHklURU1fU1RBVFVTX1VOU1VQUE9SVEVEX1dJTkRPVxAGEhsKF0lURU1fU1RBVFVTX1dJTkRPV19HT05FEAcSFAoQSVRFTV9TVEFUVVNfQlVTWRAIEh8KG0lURU1fU1RBVFVTX1VOS05PV05fT1VUQ09NRRAJKr8BCgZDb2xvdXISFgoSQ09MT1VSX1VOU1BFQ0lGSUVEEAASDwoLQ09MT1VSX0dSRVkQARIPCgtDT0xPVVJfQkxVRRACEg4KCkNPTE9VUl9SRUQQAxIRCg1DT0xPVVJfWUVMTE9XEAQSEAoMQ09MT1VSX0dSRUVOEAUSDwoLQ09MT1VSX1BJTksQBhIRCg1DT0xPVVJfUFVSUExFEAcSDwoLQ09MT1VSX0NZQU4QCBIRCg1DT0xPVVJfT1JBTkdFEAlCPFo6dGhyb3diYXIuZGV2L3Rocm93YmFyL2dlbi9nby90aHJvd2Jhci9jb21tYW5kL3YxO2NvbW1hbmR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_throwbar_option_v1_option]);
+  fileDesc("Ch90aHJvd2Jhci9jb21tYW5kL3YxL3N0YXRlLnByb3RvEhN0aHJvd2Jhci5jb21tYW5kLnYxImoKC0l0ZW1PdXRjb21lEgoKAmlkGAEgASgJEi8KBnN0YXR1cxgCIAEoDjIfLnRocm93YmFyLmNvbW1hbmQudjEuSXRlbVN0YXR1cxIOCgZkZXRhaWwYAyABKAkSDgoGbmV3X2lkGAQgASgJIqgCCgtTaWRlRWZmZWN0cxIfChFjbG9zZWRfd2luZG93X2lkcxgBIAMoCUIE0PMYAhIfChFvcGVuZWRfd2luZG93X2lkcxgCIAMoCUIE0PMYAhIfChFyZW1vdmVkX2dyb3VwX2lkcxgDIAMoCUIE0PMYAxIfChF1bmdyb3VwZWRfdGFiX2lkcxgEIAMoCUIE0PMYARIeChB1bnBpbm5lZF90YWJfaWRzGAUgAygJQgTQ8xgBEhsKDW1vdmVkX3RhYl9pZHMYBiADKAlCBNDzGAESHAoOb3BlbmVkX3RhYl9pZHMYByADKAlCBNDzGAESJAoRZm9jdXNlZF93aW5kb3dfaWQYCCABKAlCBNDzGAJIAIgBAUIUChJfZm9jdXNlZF93aW5kb3dfaWQi2wEKA1RhYhIUCgZ0YWJfaWQYASABKAlCBNDzGAESFwoJd2luZG93X2lkGAIgASgJQgTQ8xgCEhYKCGdyb3VwX2lkGAMgASgJQgTQ8xgDEg0KBWluZGV4GAQgASgNEgsKA3VybBgFIAEoCRINCgV0aXRsZRgGIAEoCRIOCgZhY3RpdmUYByABKAgSDgoGcGlubmVkGAggASgIEg0KBW11dGVkGAkgASgIEg8KB2F1ZGlibGUYCiABKAgSEQoJZGlzY2FyZGVkGAsgASgIEg8KB3ByaXZhdGUYDCABKAgicwoGV2luZG93EhcKCXdpbmRvd19pZBgBIAEoCUIE0PMYAhIMCgRraW5kGAIgASgJEg8KB2ZvY3VzZWQYAyABKAgSDQoFc3RhdGUYBCABKAkSEQoJdGFiX2NvdW50GAUgASgNEg8KB3ByaXZhdGUYBiABKAgiigEKCFRhYkdyb3VwEhYKCGdyb3VwX2lkGAEgASgJQgTQ8xgDEhcKCXdpbmRvd19pZBgCIAEoCUIE0PMYAhINCgV0aXRsZRgDIAEoCRIrCgZjb2xvdXIYBCABKA4yGy50aHJvd2Jhci5jb21tYW5kLnYxLkNvbG91chIRCgljb2xsYXBzZWQYBSABKAgi0gIKCFNhdmVkVGFiEhYKCHNhdmVkX2lkGAEgASgJQgTQ8xgEEhcKCWRldmljZV9pZBgCIAEoCUIE0PMYBRILCgN1cmwYAyABKAkSDQoFdGl0bGUYBCABKAkSFwoJd2luZG93X2lkGAUgASgJQgTQ8xgCEg0KBWluZGV4GAYgASgNEg4KBnBpbm5lZBgHIAEoCBINCgVtdXRlZBgIIAEoCBITCgtncm91cF90aXRsZRgJIAEoCRIxCgxncm91cF9jb2xvdXIYCiABKA4yGy50aHJvd2Jhci5jb21tYW5kLnYxLkNvbG91chIsCghzYXZlZF9hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGY2xvc2VkGAwgASgIEhQKBnRhYl9pZBgNIAEoCUIE0PMYARIWCghncm91cF9pZBgOIAEoCUIE0PMYAyrBAgoKSXRlbVN0YXR1cxIbChdJVEVNX1NUQVRVU19VTlNQRUNJRklFRBAAEhIKDklURU1fU1RBVFVTX09LEAESGQoVSVRFTV9TVEFUVVNfTk9UX0ZPVU5EEAISGAoUSVRFTV9TVEFUVVNfUkVQTEFDRUQQAxIfChtJVEVNX1NUQVRVU19CTE9DS0VEX0JZX1BBR0UQBBIbChdJVEVNX1NUQVRVU19SRUZVU0VEX1VSTBAFEiIKHklURU1fU1RBVFVTX1VOU1VQUE9SVEVEX1dJTkRPVxAGEhsKF0lURU1fU1RBVFVTX1dJTkRPV19HT05FEAcSFAoQSVRFTV9TVEFUVVNfQlVTWRAIEh8KG0lURU1fU1RBVFVTX1VOS05PV05fT1VUQ09NRRAJEhcKE0lURU1fU1RBVFVTX1NLSVBQRUQQCiq/AQoGQ29sb3VyEhYKEkNPTE9VUl9VTlNQRUNJRklFRBAAEg8KC0NPTE9VUl9HUkVZEAESDwoLQ09MT1VSX0JMVUUQAhIOCgpDT0xPVVJfUkVEEAMSEQoNQ09MT1VSX1lFTExPVxAEEhAKDENPTE9VUl9HUkVFThAFEg8KC0NPTE9VUl9QSU5LEAYSEQoNQ09MT1VSX1BVUlBMRRAHEg8KC0NPTE9VUl9DWUFOEAgSEQoNQ09MT1VSX09SQU5HRRAJQjxaOnRocm93YmFyLmRldi90aHJvd2Jhci9nZW4vZ28vdGhyb3diYXIvY29tbWFuZC92MTtjb21tYW5kdjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_throwbar_option_v1_option]);
 
 /**
  * ItemOutcome is the outcome of one target.
@@ -61,7 +61,76 @@ export const ItemOutcomeSchema: GenMessage<ItemOutcome> = /*@__PURE__*/
 
 /**
  * Tab is one open browser tab.
+ * SideEffects is what a command changed in the browser beside what was asked.
  *
+ * @generated from message throwbar.command.v1.SideEffects
+ */
+export type SideEffects = Message<"throwbar.command.v1.SideEffects"> & {
+  /**
+   * Windows that closed because their last tab left.
+   *
+   * @generated from field: repeated string closed_window_ids = 1;
+   */
+  closedWindowIds: string[];
+
+  /**
+   * Windows that were opened because there was none to use.
+   *
+   * @generated from field: repeated string opened_window_ids = 2;
+   */
+  openedWindowIds: string[];
+
+  /**
+   * Groups that are gone because their last tab left.
+   *
+   * @generated from field: repeated string removed_group_ids = 3;
+   */
+  removedGroupIds: string[];
+
+  /**
+   * Tabs that left a group.
+   *
+   * @generated from field: repeated string ungrouped_tab_ids = 4;
+   */
+  ungroupedTabIds: string[];
+
+  /**
+   * Tabs that were pinned and are not any more.
+   *
+   * @generated from field: repeated string unpinned_tab_ids = 5;
+   */
+  unpinnedTabIds: string[];
+
+  /**
+   * Tabs that went to another window.
+   *
+   * @generated from field: repeated string moved_tab_ids = 6;
+   */
+  movedTabIds: string[];
+
+  /**
+   * Empty tabs that were opened so that the browser stays open.
+   *
+   * @generated from field: repeated string opened_tab_ids = 7;
+   */
+  openedTabIds: string[];
+
+  /**
+   * The window that took the focus from another one; left out if none did.
+   *
+   * @generated from field: optional string focused_window_id = 8;
+   */
+  focusedWindowId?: string | undefined;
+};
+
+/**
+ * Describes the message throwbar.command.v1.SideEffects.
+ * Use `create(SideEffectsSchema)` to create a new message.
+ */
+export const SideEffectsSchema: GenMessage<SideEffects> = /*@__PURE__*/
+  messageDesc(file_throwbar_command_v1_state, 1);
+
+/**
  * @generated from message throwbar.command.v1.Tab
  */
 export type Tab = Message<"throwbar.command.v1.Tab"> & {
@@ -141,6 +210,13 @@ export type Tab = Message<"throwbar.command.v1.Tab"> & {
    * @generated from field: bool discarded = 11;
    */
   discarded: boolean;
+
+  /**
+   * Whether it is in a private window. Such tabs are seen only where the person allows it.
+   *
+   * @generated from field: bool private = 12;
+   */
+  private: boolean;
 };
 
 /**
@@ -148,7 +224,7 @@ export type Tab = Message<"throwbar.command.v1.Tab"> & {
  * Use `create(TabSchema)` to create a new message.
  */
 export const TabSchema: GenMessage<Tab> = /*@__PURE__*/
-  messageDesc(file_throwbar_command_v1_state, 1);
+  messageDesc(file_throwbar_command_v1_state, 2);
 
 /**
  * Window is one browser window.
@@ -190,6 +266,13 @@ export type Window = Message<"throwbar.command.v1.Window"> & {
    * @generated from field: uint32 tab_count = 5;
    */
   tabCount: number;
+
+  /**
+   * Whether it is a private window.
+   *
+   * @generated from field: bool private = 6;
+   */
+  private: boolean;
 };
 
 /**
@@ -197,7 +280,7 @@ export type Window = Message<"throwbar.command.v1.Window"> & {
  * Use `create(WindowSchema)` to create a new message.
  */
 export const WindowSchema: GenMessage<Window> = /*@__PURE__*/
-  messageDesc(file_throwbar_command_v1_state, 2);
+  messageDesc(file_throwbar_command_v1_state, 3);
 
 /**
  * TabGroup is one group of tabs.
@@ -246,7 +329,7 @@ export type TabGroup = Message<"throwbar.command.v1.TabGroup"> & {
  * Use `create(TabGroupSchema)` to create a new message.
  */
 export const TabGroupSchema: GenMessage<TabGroup> = /*@__PURE__*/
-  messageDesc(file_throwbar_command_v1_state, 3);
+  messageDesc(file_throwbar_command_v1_state, 4);
 
 /**
  * SavedTab is a tab that was saved, or closed and kept for undo.
@@ -358,7 +441,7 @@ export type SavedTab = Message<"throwbar.command.v1.SavedTab"> & {
  * Use `create(SavedTabSchema)` to create a new message.
  */
 export const SavedTabSchema: GenMessage<SavedTab> = /*@__PURE__*/
-  messageDesc(file_throwbar_command_v1_state, 4);
+  messageDesc(file_throwbar_command_v1_state, 5);
 
 /**
  * ItemStatus is what happened to one target of a command.
@@ -435,6 +518,13 @@ export enum ItemStatus {
    * @generated from enum value: ITEM_STATUS_UNKNOWN_OUTCOME = 9;
    */
   UNKNOWN_OUTCOME = 9,
+
+  /**
+   * Left alone on purpose; detail says why.
+   *
+   * @generated from enum value: ITEM_STATUS_SKIPPED = 10;
+   */
+  SKIPPED = 10,
 }
 
 /**

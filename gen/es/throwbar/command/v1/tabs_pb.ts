@@ -6,7 +6,7 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Colour, ItemOutcome } from "./state_pb.js";
+import type { Colour, ItemOutcome, SideEffects } from "./state_pb.js";
 import { file_throwbar_command_v1_state } from "./state_pb.js";
 import { file_throwbar_option_v1_option } from "../../option/v1/option_pb.js";
 import type { Message } from "@bufbuild/protobuf";
@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file throwbar/command/v1/tabs.proto.
  */
 export const file_throwbar_command_v1_tabs: GenFile = /*@__PURE__*/
-  fileDesc("Ch50aHJvd2Jhci9jb21tYW5kL3YxL3RhYnMucHJvdG8SE3Rocm93YmFyLmNvbW1hbmQudjEizgEKB09wZW5UYWISCwoDdXJsGAEgASgJEhwKCXdpbmRvd19pZBgCIAEoCUIE0PMYAkgAiAEBEhMKBmFjdGl2ZRgDIAEoCEgBiAEBGisKBlJlc3VsdBIUCgZ0YWJfaWQYASABKAlCBNDzGAESCwoDdXJsGAIgASgJOjDK8xgsCAIQAToKY2xvc2VfdGFic0oJdGFiQ3JlYXRlSgl0YWJzLm9wZW5KBG9wZW5CDAoKX3dpbmRvd19pZEIJCgdfYWN0aXZlSgQIBBAFUgVpbmRleCKZAQoJQ2xvc2VUYWJzEhUKB3RhYl9pZHMYASADKAlCBNDzGAEaTwoGUmVzdWx0EhQKDGNsb3NlZF9jb3VudBgBIAEoDRIvCgVpdGVtcxgCIAMoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuSXRlbU91dGNvbWU6JMrzGCAIAxABIBQ6DHJlc3RvcmVfdGFic0ACSgh0YWJDbG9zZSLEAQoOQ2xvc2VUYWJzQnlVcmwSEQoDdXJsGAEgASgJQgTQ8xgGGm8KBlJlc3VsdBIOCgZjbG9zZWQYASABKAgSFAoMY2xvc2VkX2NvdW50GAIgASgNEi8KBWl0ZW1zGAMgAygLMiAudGhyb3diYXIuY29tbWFuZC52MS5JdGVtT3V0Y29tZRIOCgZyZWFzb24YBCABKAk6LsrzGCoIAxABOgxyZXN0b3JlX3RhYnNAAkoIY2xvc2VUYWJKCnRhYnMuY2xvc2UigwEKC0FjdGl2YXRlVGFiEhQKBnRhYl9pZBgBIAEoCUIE0PMYARIZCgxmb2N1c193aW5kb3cYAiABKAhIAIgBARobCgZSZXN1bHQSEQoJYWN0aXZhdGVkGAEgASgIOhXK8xgRCAIQARgBSgl0YWJTd2l0Y2hCDwoNX2ZvY3VzX3dpbmRvdyJeCgtOYXZpZ2F0ZVRhYhIUCgZ0YWJfaWQYASABKAlCBNDzGAESCwoDdXJsGAIgASgJGhUKBlJlc3VsdBILCgN1cmwYASABKAk6FcrzGBEIAhABSgt0YWJOYXZpZ2F0ZSKuAQoKUmVsb2FkVGFicxIVCgd0YWJfaWRzGAEgAygJQgTQ8xgBEhkKDGJ5cGFzc19jYWNoZRgCIAEoCEgAiAEBGlEKBlJlc3VsdBIWCg5yZWxvYWRlZF9jb3VudBgBIAEoDRIvCgVpdGVtcxgCIAMoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuSXRlbU91dGNvbWU6CsrzGAYIAhABIGRCDwoNX2J5cGFzc19jYWNoZSKpAQoHUGluVGFicxIVCgd0YWJfaWRzGAEgAygJQgTQ8xgBEhMKBnBpbm5lZBgCIAEoCEgAiAEBGk8KBlJlc3VsdBIUCgxwaW5uZWRfY291bnQYASABKA0SLwoFaXRlbXMYAiADKAsyIC50aHJvd2Jhci5jb21tYW5kLnYxLkl0ZW1PdXRjb21lOhbK8xgSCAIQARgBIGQ6CHBpbl90YWJzQgkKB19waW5uZWQiqAEKCE11dGVUYWJzEhUKB3RhYl9pZHMYASADKAlCBNDzGAESEgoFbXV0ZWQYAiABKAhIAIgBARpOCgZSZXN1bHQSEwoLbXV0ZWRfY291bnQYASABKA0SLwoFaXRlbXMYAiADKAsyIC50aHJvd2Jhci5jb21tYW5kLnYxLkl0ZW1PdXRjb21lOhfK8xgTCAIQARgBIGQ6CW11dGVfdGFic0IICgZfbXV0ZWQigQIKCUdyb3VwVGFicxIVCgd0YWJfaWRzGAEgAygJQgTQ8xgBEhIKBXRpdGxlGAIgASgJSACIAQESMAoGY29sb3VyGAMgASgOMhsudGhyb3diYXIuY29tbWFuZC52MS5Db2xvdXJIAYgBARpoCgZSZXN1bHQSFgoIZ3JvdXBfaWQYASABKAlCBNDzGAMSFQoNZ3JvdXBlZF9jb3VudBgCIAEoDRIvCgVpdGVtcxgDIAMoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuSXRlbU91dGNvbWU6GMrzGBQIAhABIGQ6DHVuZ3JvdXBfdGFic0IICgZfdGl0bGVCCQoHX2NvbG91ciKSAQoLVW5ncm91cFRhYnMSFQoHdGFiX2lkcxgBIAMoCUIE0PMYARpSCgZSZXN1bHQSFwoPdW5ncm91cGVkX2NvdW50GAEgASgNEi8KBWl0ZW1zGAIgAygLMiAudGhyb3diYXIuY29tbWFuZC52MS5JdGVtT3V0Y29tZToYyvMYFAgCEAEYASBkOgpncm91cF90YWJzItIBCghNb3ZlVGFicxIVCgd0YWJfaWRzGAEgAygJQgTQ8xgBEhwKCXdpbmRvd19pZBgCIAEoCUIE0PMYAkgAiAEBEhIKBWluZGV4GAMgASgNSAGIAQEaTgoGUmVzdWx0EhMKC21vdmVkX2NvdW50GAEgASgNEi8KBWl0ZW1zGAIgAygLMiAudGhyb3diYXIuY29tbWFuZC52MS5JdGVtT3V0Y29tZToVyvMYEQgCEAEgZDoJbW92ZV90YWJzQgwKCl93aW5kb3dfaWRCCAoGX2luZGV4IsEBCghTYXZlVGFicxIVCgd0YWJfaWRzGAEgAygJQgTQ8xgBEhIKBWNsb3NlGAIgASgISACIAQEaZAoGUmVzdWx0EhMKC3NhdmVkX2NvdW50GAEgASgNEhQKDGNsb3NlZF9jb3VudBgCIAEoDRIvCgVpdGVtcxgDIAMoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuSXRlbU91dGNvbWU6GsrzGBYIAxABIBQ6DHJlc3RvcmVfdGFic0ABQggKBl9jbG9zZSKVAQoLUmVzdG9yZVRhYnMSFwoJc2F2ZWRfaWRzGAEgAygJQgTQ8xgEGlEKBlJlc3VsdBIWCg5yZXN0b3JlZF9jb3VudBgBIAEoDRIvCgVpdGVtcxgCIAMoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuSXRlbU91dGNvbWU6GsrzGBYIAhABIDIqAgg8OgpjbG9zZV90YWJzIngKDEdldEFjdGl2ZVRhYhpKCgZSZXN1bHQSGQoGdGFiX2lkGAEgASgJQgTQ8xgBSACIAQESCwoDdXJsGAIgASgJEg0KBXRpdGxlGAMgASgJQgkKB190YWJfaWQ6HMrzGBgIARABGAEqAggKSgx0YWJHZXRBY3RpdmVCPFo6dGhyb3diYXIuZGV2L3Rocm93YmFyL2dlbi9nby90aHJvd2Jhci9jb21tYW5kL3YxO2NvbW1hbmR2MWIGcHJvdG8z", [file_throwbar_command_v1_state, file_throwbar_option_v1_option]);
+  fileDesc("Ch50aHJvd2Jhci9jb21tYW5kL3YxL3RhYnMucHJvdG8SE3Rocm93YmFyLmNvbW1hbmQudjEihgIKB09wZW5UYWISCwoDdXJsGAEgASgJEhwKCXdpbmRvd19pZBgCIAEoCUIE0PMYAkgAiAEBEhMKBmFjdGl2ZRgDIAEoCEgBiAEBGmMKBlJlc3VsdBIUCgZ0YWJfaWQYASABKAlCBNDzGAESCwoDdXJsGAIgASgJEjYKDHNpZGVfZWZmZWN0cxgDIAEoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuU2lkZUVmZmVjdHM6MMrzGCwIAhABOgpjbG9zZV90YWJzSgl0YWJDcmVhdGVKCXRhYnMub3BlbkoEb3BlbkIMCgpfd2luZG93X2lkQgkKB19hY3RpdmVKBAgEEAVSBWluZGV4IvYBCglDbG9zZVRhYnMSFQoHdGFiX2lkcxgBIAMoCUIE0PMYARIYCgVmb3JjZRgCIAEoCEIE2PMYAUgAiAEBGocBCgZSZXN1bHQSFAoMY2xvc2VkX2NvdW50GAEgASgNEi8KBWl0ZW1zGAIgAygLMiAudGhyb3diYXIuY29tbWFuZC52MS5JdGVtT3V0Y29tZRI2CgxzaWRlX2VmZmVjdHMYAyABKAsyIC50aHJvd2Jhci5jb21tYW5kLnYxLlNpZGVFZmZlY3RzOiTK8xggCAMQASAUOgxyZXN0b3JlX3RhYnNAAkoIdGFiQ2xvc2VCCAoGX2ZvcmNlIqECCg5DbG9zZVRhYnNCeVVybBIRCgN1cmwYASABKAlCBNDzGAYSGAoFZm9yY2UYAiABKAhCBNjzGAFIAIgBARqnAQoGUmVzdWx0Eg4KBmNsb3NlZBgBIAEoCBIUCgxjbG9zZWRfY291bnQYAiABKA0SLwoFaXRlbXMYAyADKAsyIC50aHJvd2Jhci5jb21tYW5kLnYxLkl0ZW1PdXRjb21lEg4KBnJlYXNvbhgEIAEoCRI2CgxzaWRlX2VmZmVjdHMYBSABKAsyIC50aHJvd2Jhci5jb21tYW5kLnYxLlNpZGVFZmZlY3RzOi7K8xgqCAMQAToMcmVzdG9yZV90YWJzQAJKCGNsb3NlVGFiSgp0YWJzLmNsb3NlQggKBl9mb3JjZSK7AQoLQWN0aXZhdGVUYWISFAoGdGFiX2lkGAEgASgJQgTQ8xgBEhkKDGZvY3VzX3dpbmRvdxgCIAEoCEgAiAEBGlMKBlJlc3VsdBIRCglhY3RpdmF0ZWQYASABKAgSNgoMc2lkZV9lZmZlY3RzGAIgASgLMiAudGhyb3diYXIuY29tbWFuZC52MS5TaWRlRWZmZWN0czoVyvMYEQgCEAEYAUoJdGFiU3dpdGNoQg8KDV9mb2N1c193aW5kb3ciXgoLTmF2aWdhdGVUYWISFAoGdGFiX2lkGAEgASgJQgTQ8xgBEgsKA3VybBgCIAEoCRoVCgZSZXN1bHQSCwoDdXJsGAEgASgJOhXK8xgRCAIQAUoLdGFiTmF2aWdhdGUirgEKClJlbG9hZFRhYnMSFQoHdGFiX2lkcxgBIAMoCUIE0PMYARIZCgxieXBhc3NfY2FjaGUYAiABKAhIAIgBARpRCgZSZXN1bHQSFgoOcmVsb2FkZWRfY291bnQYASABKA0SLwoFaXRlbXMYAiADKAsyIC50aHJvd2Jhci5jb21tYW5kLnYxLkl0ZW1PdXRjb21lOgrK8xgGCAIQASBkQg8KDV9ieXBhc3NfY2FjaGUi4gEKB1BpblRhYnMSFQoHdGFiX2lkcxgBIAMoCUIE0PMYARITCgZwaW5uZWQYAiABKAhIAIgBARqHAQoGUmVzdWx0EhQKDHBpbm5lZF9jb3VudBgBIAEoDRIvCgVpdGVtcxgCIAMoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuSXRlbU91dGNvbWUSNgoMc2lkZV9lZmZlY3RzGAMgASgLMiAudGhyb3diYXIuY29tbWFuZC52MS5TaWRlRWZmZWN0czoWyvMYEggCEAEYASBkOghwaW5fdGFic0IJCgdfcGlubmVkIqgBCghNdXRlVGFicxIVCgd0YWJfaWRzGAEgAygJQgTQ8xgBEhIKBW11dGVkGAIgASgISACIAQEaTgoGUmVzdWx0EhMKC211dGVkX2NvdW50GAEgASgNEi8KBWl0ZW1zGAIgAygLMiAudGhyb3diYXIuY29tbWFuZC52MS5JdGVtT3V0Y29tZToXyvMYEwgCEAEYASBkOgltdXRlX3RhYnNCCAoGX211dGVkIpADCglHcm91cFRhYnMSFQoHdGFiX2lkcxgBIAMoCUIE0PMYARISCgV0aXRsZRgCIAEoCUgAiAEBEjAKBmNvbG91chgDIAEoDjIbLnRocm93YmFyLmNvbW1hbmQudjEuQ29sb3VySAGIAQESHAoJd2luZG93X2lkGAQgASgJQgTQ8xgCSAKIAQESGAoLYWxsb3dfdW5waW4YBSABKAhIA4gBARqgAQoGUmVzdWx0EhYKCGdyb3VwX2lkGAEgASgJQgTQ8xgDEhUKDWdyb3VwZWRfY291bnQYAiABKA0SLwoFaXRlbXMYAyADKAsyIC50aHJvd2Jhci5jb21tYW5kLnYxLkl0ZW1PdXRjb21lEjYKDHNpZGVfZWZmZWN0cxgEIAEoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuU2lkZUVmZmVjdHM6GMrzGBQIAhABIGQ6DHVuZ3JvdXBfdGFic0IICgZfdGl0bGVCCQoHX2NvbG91ckIMCgpfd2luZG93X2lkQg4KDF9hbGxvd191bnBpbiLLAQoLVW5ncm91cFRhYnMSFQoHdGFiX2lkcxgBIAMoCUIE0PMYARqKAQoGUmVzdWx0EhcKD3VuZ3JvdXBlZF9jb3VudBgBIAEoDRIvCgVpdGVtcxgCIAMoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuSXRlbU91dGNvbWUSNgoMc2lkZV9lZmZlY3RzGAMgASgLMiAudGhyb3diYXIuY29tbWFuZC52MS5TaWRlRWZmZWN0czoYyvMYFAgCEAEYASBkOgpncm91cF90YWJzIosCCghNb3ZlVGFicxIVCgd0YWJfaWRzGAEgAygJQgTQ8xgBEhwKCXdpbmRvd19pZBgCIAEoCUIE0PMYAkgAiAEBEhIKBWluZGV4GAMgASgNSAGIAQEahgEKBlJlc3VsdBITCgttb3ZlZF9jb3VudBgBIAEoDRIvCgVpdGVtcxgCIAMoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuSXRlbU91dGNvbWUSNgoMc2lkZV9lZmZlY3RzGAMgASgLMiAudGhyb3diYXIuY29tbWFuZC52MS5TaWRlRWZmZWN0czoVyvMYEQgCEAEgZDoJbW92ZV90YWJzQgwKCl93aW5kb3dfaWRCCAoGX2luZGV4IvoBCghTYXZlVGFicxIVCgd0YWJfaWRzGAEgAygJQgTQ8xgBEhIKBWNsb3NlGAIgASgISACIAQEanAEKBlJlc3VsdBITCgtzYXZlZF9jb3VudBgBIAEoDRIUCgxjbG9zZWRfY291bnQYAiABKA0SLwoFaXRlbXMYAyADKAsyIC50aHJvd2Jhci5jb21tYW5kLnYxLkl0ZW1PdXRjb21lEjYKDHNpZGVfZWZmZWN0cxgEIAEoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuU2lkZUVmZmVjdHM6GsrzGBYIAxABIBQ6DHJlc3RvcmVfdGFic0ABQggKBl9jbG9zZSLOAQoLUmVzdG9yZVRhYnMSFwoJc2F2ZWRfaWRzGAEgAygJQgTQ8xgEGokBCgZSZXN1bHQSFgoOcmVzdG9yZWRfY291bnQYASABKA0SLwoFaXRlbXMYAiADKAsyIC50aHJvd2Jhci5jb21tYW5kLnYxLkl0ZW1PdXRjb21lEjYKDHNpZGVfZWZmZWN0cxgDIAEoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuU2lkZUVmZmVjdHM6GsrzGBYIAhABIDIqAgg8OgpjbG9zZV90YWJzIngKDEdldEFjdGl2ZVRhYhpKCgZSZXN1bHQSGQoGdGFiX2lkGAEgASgJQgTQ8xgBSACIAQESCwoDdXJsGAIgASgJEg0KBXRpdGxlGAMgASgJQgkKB190YWJfaWQ6HMrzGBgIARABGAEqAggKSgx0YWJHZXRBY3RpdmVCPFo6dGhyb3diYXIuZGV2L3Rocm93YmFyL2dlbi9nby90aHJvd2Jhci9jb21tYW5kL3YxO2NvbW1hbmR2MWIGcHJvdG8z", [file_throwbar_command_v1_state, file_throwbar_option_v1_option]);
 
 /**
  * Open a web page in a new tab.
@@ -71,6 +71,13 @@ export type OpenTab_Result = Message<"throwbar.command.v1.OpenTab.Result"> & {
    * @generated from field: string url = 2;
    */
   url: string;
+
+  /**
+   * What changed beside that; left out where nothing did.
+   *
+   * @generated from field: throwbar.command.v1.SideEffects side_effects = 3;
+   */
+  sideEffects?: SideEffects | undefined;
 };
 
 /**
@@ -92,6 +99,13 @@ export type CloseTabs = Message<"throwbar.command.v1.CloseTabs"> & {
    * @generated from field: repeated string tab_ids = 1;
    */
   tabIds: string[];
+
+  /**
+   * Whether to close even tabs whose page asks first; what was typed there is lost. False if left out.
+   *
+   * @generated from field: optional bool force = 2;
+   */
+  force?: boolean | undefined;
 };
 
 /**
@@ -120,6 +134,13 @@ export type CloseTabs_Result = Message<"throwbar.command.v1.CloseTabs.Result"> &
    * @generated from field: repeated throwbar.command.v1.ItemOutcome items = 2;
    */
   items: ItemOutcome[];
+
+  /**
+   * What changed beside that; left out where nothing did.
+   *
+   * @generated from field: throwbar.command.v1.SideEffects side_effects = 3;
+   */
+  sideEffects?: SideEffects | undefined;
 };
 
 /**
@@ -141,6 +162,13 @@ export type CloseTabsByUrl = Message<"throwbar.command.v1.CloseTabsByUrl"> & {
    * @generated from field: string url = 1;
    */
   url: string;
+
+  /**
+   * Whether to close even tabs whose page asks first; what was typed there is lost. False if left out.
+   *
+   * @generated from field: optional bool force = 2;
+   */
+  force?: boolean | undefined;
 };
 
 /**
@@ -183,6 +211,13 @@ export type CloseTabsByUrl_Result = Message<"throwbar.command.v1.CloseTabsByUrl.
    * @generated from field: string reason = 4;
    */
   reason: string;
+
+  /**
+   * What changed beside that; left out where nothing did.
+   *
+   * @generated from field: throwbar.command.v1.SideEffects side_effects = 5;
+   */
+  sideEffects?: SideEffects | undefined;
 };
 
 /**
@@ -232,6 +267,13 @@ export type ActivateTab_Result = Message<"throwbar.command.v1.ActivateTab.Result
    * @generated from field: bool activated = 1;
    */
   activated: boolean;
+
+  /**
+   * What changed beside that; left out where nothing did.
+   *
+   * @generated from field: throwbar.command.v1.SideEffects side_effects = 2;
+   */
+  sideEffects?: SideEffects | undefined;
 };
 
 /**
@@ -393,6 +435,13 @@ export type PinTabs_Result = Message<"throwbar.command.v1.PinTabs.Result"> & {
    * @generated from field: repeated throwbar.command.v1.ItemOutcome items = 2;
    */
   items: ItemOutcome[];
+
+  /**
+   * What changed beside that; left out where nothing did.
+   *
+   * @generated from field: throwbar.command.v1.SideEffects side_effects = 3;
+   */
+  sideEffects?: SideEffects | undefined;
 };
 
 /**
@@ -484,6 +533,20 @@ export type GroupTabs = Message<"throwbar.command.v1.GroupTabs"> & {
    * @generated from field: optional throwbar.command.v1.Colour colour = 3;
    */
   colour?: Colour | undefined;
+
+  /**
+   * Window to group them in, for tabs of different ones; all have to be in one if left out.
+   *
+   * @generated from field: optional string window_id = 4;
+   */
+  windowId?: string | undefined;
+
+  /**
+   * Whether pinned tabs are unpinned to be grouped; left alone if left out.
+   *
+   * @generated from field: optional bool allow_unpin = 5;
+   */
+  allowUnpin?: boolean | undefined;
 };
 
 /**
@@ -519,6 +582,13 @@ export type GroupTabs_Result = Message<"throwbar.command.v1.GroupTabs.Result"> &
    * @generated from field: repeated throwbar.command.v1.ItemOutcome items = 3;
    */
   items: ItemOutcome[];
+
+  /**
+   * What changed beside that; left out where nothing did.
+   *
+   * @generated from field: throwbar.command.v1.SideEffects side_effects = 4;
+   */
+  sideEffects?: SideEffects | undefined;
 };
 
 /**
@@ -568,6 +638,13 @@ export type UngroupTabs_Result = Message<"throwbar.command.v1.UngroupTabs.Result
    * @generated from field: repeated throwbar.command.v1.ItemOutcome items = 2;
    */
   items: ItemOutcome[];
+
+  /**
+   * What changed beside that; left out where nothing did.
+   *
+   * @generated from field: throwbar.command.v1.SideEffects side_effects = 3;
+   */
+  sideEffects?: SideEffects | undefined;
 };
 
 /**
@@ -631,6 +708,13 @@ export type MoveTabs_Result = Message<"throwbar.command.v1.MoveTabs.Result"> & {
    * @generated from field: repeated throwbar.command.v1.ItemOutcome items = 2;
    */
   items: ItemOutcome[];
+
+  /**
+   * What changed beside that; left out where nothing did.
+   *
+   * @generated from field: throwbar.command.v1.SideEffects side_effects = 3;
+   */
+  sideEffects?: SideEffects | undefined;
 };
 
 /**
@@ -694,6 +778,13 @@ export type SaveTabs_Result = Message<"throwbar.command.v1.SaveTabs.Result"> & {
    * @generated from field: repeated throwbar.command.v1.ItemOutcome items = 3;
    */
   items: ItemOutcome[];
+
+  /**
+   * What changed beside that; left out where nothing did.
+   *
+   * @generated from field: throwbar.command.v1.SideEffects side_effects = 4;
+   */
+  sideEffects?: SideEffects | undefined;
 };
 
 /**
@@ -743,6 +834,13 @@ export type RestoreTabs_Result = Message<"throwbar.command.v1.RestoreTabs.Result
    * @generated from field: repeated throwbar.command.v1.ItemOutcome items = 2;
    */
   items: ItemOutcome[];
+
+  /**
+   * What changed beside that; left out where nothing did.
+   *
+   * @generated from field: throwbar.command.v1.SideEffects side_effects = 3;
+   */
+  sideEffects?: SideEffects | undefined;
 };
 
 /**

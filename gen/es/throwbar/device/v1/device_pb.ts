@@ -22,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file throwbar/device/v1/device.proto.
  */
 export const file_throwbar_device_v1_device: GenFile = /*@__PURE__*/
-  fileDesc("Ch90aHJvd2Jhci9kZXZpY2UvdjEvZGV2aWNlLnByb3RvEhJ0aHJvd2Jhci5kZXZpY2UudjEieAoLUGFpclJlcXVlc3QSEgoEY29kZRgBIAEoCUIEyPMYARIMCgRuYW1lGAIgASgJEiYKBGtpbmQYAyABKA4yGC50aHJvd2Jhci5kZXZpY2UudjEuS2luZBINCgVhZ2VudBgEIAEoCRIQCghwbGF0Zm9ybRgFIAEoCSJQCgxQYWlyUmVzcG9uc2USFwoJZGV2aWNlX2lkGAEgASgJQgTQ8xgFEhMKBXRva2VuGAIgASgJQgTI8xgBEhIKCmNoZWNrX3dvcmQYAyABKAkiFAoSUm90YXRlVG9rZW5SZXF1ZXN0IioKE1JvdGF0ZVRva2VuUmVzcG9uc2USEwoFdG9rZW4YASABKAlCBMjzGAEiQQoOQ29ubmVjdFJlcXVlc3QSLwoGZnJhbWVzGAEgAygLMh8udGhyb3diYXIuZGV2aWNlLnYxLkRldmljZUZyYW1lIkIKD0Nvbm5lY3RSZXNwb25zZRIvCgZmcmFtZXMYASADKAsyHy50aHJvd2Jhci5kZXZpY2UudjEuU2VydmVyRnJhbWUiOAoMV2F0Y2hSZXF1ZXN0EigKBWhlbGxvGAEgASgLMhkudGhyb3diYXIuZGV2aWNlLnYxLkhlbGxvIkAKDVdhdGNoUmVzcG9uc2USLwoGZnJhbWVzGAEgAygLMh8udGhyb3diYXIuZGV2aWNlLnYxLlNlcnZlckZyYW1lImMKDVJlcG9ydFJlcXVlc3QSDwoHbGlua19pZBgBIAEoCRIQCghzZXF1ZW5jZRgCIAEoBBIvCgZmcmFtZXMYAyADKAsyHy50aHJvd2Jhci5kZXZpY2UudjEuRGV2aWNlRnJhbWUiIgoOUmVwb3J0UmVzcG9uc2USEAoIc2VxdWVuY2UYASABKAQi+QIKC0RldmljZUZyYW1lEioKBWhlbGxvGAEgASgLMhkudGhyb3diYXIuZGV2aWNlLnYxLkhlbGxvSAASOAoJaGVhcnRiZWF0GAIgASgLMiMudGhyb3diYXIuZGV2aWNlLnYxLkRldmljZUhlYXJ0YmVhdEgAEj4KD2Fja25vd2xlZGdlbWVudBgDIAEoCzIjLnRocm93YmFyLmRldmljZS52MS5BY2tub3dsZWRnZW1lbnRIABIuCgdvdXRjb21lGAQgASgLMhsudGhyb3diYXIuZGV2aWNlLnYxLk91dGNvbWVIABIwCghzbmFwc2hvdBgFIAEoCzIcLnRocm93YmFyLmRldmljZS52MS5TbmFwc2hvdEgAEioKBWRlbHRhGAYgASgLMhkudGhyb3diYXIuZGV2aWNlLnYxLkRlbHRhSAASLgoHZ29vZGJ5ZRgHIAEoCzIbLnRocm93YmFyLmRldmljZS52MS5Hb29kYnllSABCBgoEa2luZCKxAwoLU2VydmVyRnJhbWUSLgoHd2VsY29tZRgBIAEoCzIbLnRocm93YmFyLmRldmljZS52MS5XZWxjb21lSAASOAoJaGVhcnRiZWF0GAIgASgLMiMudGhyb3diYXIuZGV2aWNlLnYxLlNlcnZlckhlYXJ0YmVhdEgAEjUKB2NvbW1hbmQYAyABKAsyIi50aHJvd2Jhci5kZXZpY2UudjEuQ29tbWFuZFJlcXVlc3RIABIzCgZjYW5jZWwYBCABKAsyIS50aHJvd2Jhci5kZXZpY2UudjEuQ2FuY2VsUmVxdWVzdEgAEjUKB3JlY2VpcHQYBSABKAsyIi50aHJvd2Jhci5kZXZpY2UudjEuT3V0Y29tZVJlY2VpcHRIABIsCgZyZXN5bmMYBiABKAsyGi50aHJvd2Jhci5kZXZpY2UudjEuUmVzeW5jSAASKgoDZW5kGAcgASgLMhsudGhyb3diYXIuZGV2aWNlLnYxLkxpbmtFbmRIABIzCgZyb3RhdGUYCCABKAsyIS50aHJvd2Jhci5kZXZpY2UudjEuUm90YXRlUmVxdWVzdEgAQgYKBGtpbmQikwIKBUhlbGxvEhcKCWRldmljZV9pZBgBIAEoCUIE0PMYBRIPCgd2ZXJzaW9uGAIgASgJEg0KBWFnZW50GAMgASgJEhAKCHBsYXRmb3JtGAQgASgJEhAKCGJvb3RfdGFnGAUgASgJEhgKEGNhdGFsb2d1ZV9kaWdlc3QYBiABKAkSDwoHYWN0aW9ucxgHIAMoCRIbChNydW5uaW5nX2NvbW1hbmRfaWRzGAggAygJEi0KCG91dGNvbWVzGAkgAygLMhsudGhyb3diYXIuZGV2aWNlLnYxLk91dGNvbWUSKAoEdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEZGlhbBgLIAEoBCLPAQoHV2VsY29tZRIPCgdsaW5rX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEiwKCWhlYXJ0YmVhdBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIoCgVsZWFzZRgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIOCgZyZXN5bmMYBSABKAgSGAoQa2VlcF9jb21tYW5kX2lkcxgGIAMoCRIMCgRuYW1lGAcgASgJEhQKDHJvdGF0ZV90b2tlbhgIIAEoCCIfCg9EZXZpY2VIZWFydGJlYXQSDAoEc2VlbhgBIAEoBCIhCg9TZXJ2ZXJIZWFydGJlYXQSDgoGbnVtYmVyGAEgASgEIiUKD0Fja25vd2xlZGdlbWVudBISCgpjb21tYW5kX2lkGAEgASgJIosBCgdPdXRjb21lEhIKCmNvbW1hbmRfaWQYASABKAkSLQoGcmVzdWx0GAIgASgLMhsudGhyb3diYXIuY29tbWFuZC52MS5SZXN1bHRIABIyCgVlcnJvchgDIAEoCzIhLnRocm93YmFyLmNvbW1hbmQudjEuQ29tbWFuZEVycm9ySABCCQoHb3V0Y29tZSK+AQoIU25hcHNob3QSEAoIc2VxdWVuY2UYASABKAQSDQoFY2h1bmsYAiABKA0SDAoEbGFzdBgDIAEoCBIsCgd3aW5kb3dzGAQgAygLMhsudGhyb3diYXIuY29tbWFuZC52MS5XaW5kb3cSLQoGZ3JvdXBzGAUgAygLMh0udGhyb3diYXIuY29tbWFuZC52MS5UYWJHcm91cBImCgR0YWJzGAYgAygLMhgudGhyb3diYXIuY29tbWFuZC52MS5UYWIirwEKBURlbHRhEhAKCHNlcXVlbmNlGAEgASgEEiwKB3dpbmRvd3MYAiADKAsyGy50aHJvd2Jhci5jb21tYW5kLnYxLldpbmRvdxItCgZncm91cHMYAyADKAsyHS50aHJvd2Jhci5jb21tYW5kLnYxLlRhYkdyb3VwEiYKBHRhYnMYBCADKAsyGC50aHJvd2Jhci5jb21tYW5kLnYxLlRhYhIPCgdyZW1vdmVkGAUgAygJIhkKB0dvb2RieWUSDgoGcmVhc29uGAEgASgJItQBCg5Db21tYW5kUmVxdWVzdBISCgpjb21tYW5kX2lkGAEgASgJEisKBmFjdGlvbhgCIAEoCzIbLnRocm93YmFyLmNvbW1hbmQudjEuQWN0aW9uEiwKCXRpbWVfbGVmdBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIPCgdhdHRlbXB0GAQgASgNEiwKBXNhdmVkGAUgAygLMh0udGhyb3diYXIuY29tbWFuZC52MS5TYXZlZFRhYhIUCgx0cmFjZV9wYXJlbnQYBiABKAkiIwoNQ2FuY2VsUmVxdWVzdBISCgpjb21tYW5kX2lkGAEgASgJIg8KDVJvdGF0ZVJlcXVlc3QiJQoOT3V0Y29tZVJlY2VpcHQSEwoLY29tbWFuZF9pZHMYASADKAkiGAoGUmVzeW5jEg4KBnJlYXNvbhgBIAEoCSJoCgdMaW5rRW5kEi0KBnJlYXNvbhgBIAEoDjIdLnRocm93YmFyLmRldmljZS52MS5FbmRSZWFzb24SLgoLcmV0cnlfYWZ0ZXIYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24qZAoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASEAoMS0lORF9CUk9XU0VSEAESEAoMS0lORF9ERVNLVE9QEAISDwoLS0lORF9TRVJWRVIQAxIRCg1LSU5EX1RFUk1JTkFMEAQqogEKCUVuZFJlYXNvbhIaChZFTkRfUkVBU09OX1VOU1BFQ0lGSUVEEAASFwoTRU5EX1JFQVNPTl9SRVBMQUNFRBABEhkKFUVORF9SRUFTT05fR09JTkdfQVdBWRACEhYKEkVORF9SRUFTT05fUkVWT0tFRBADEhgKFEVORF9SRUFTT05fVklPTEFUSU9OEAQSEwoPRU5EX1JFQVNPTl9CVVNZEAUy2wMKDURldmljZVNlcnZpY2USUQoEUGFpchIfLnRocm93YmFyLmRldmljZS52MS5QYWlyUmVxdWVzdBogLnRocm93YmFyLmRldmljZS52MS5QYWlyUmVzcG9uc2UiBsrzGAIIARJeCgdDb25uZWN0EiIudGhyb3diYXIuZGV2aWNlLnYxLkNvbm5lY3RSZXF1ZXN0GiMudGhyb3diYXIuZGV2aWNlLnYxLkNvbm5lY3RSZXNwb25zZSIGyvMYAggFKAEwARJWCgVXYXRjaBIgLnRocm93YmFyLmRldmljZS52MS5XYXRjaFJlcXVlc3QaIS50aHJvd2Jhci5kZXZpY2UudjEuV2F0Y2hSZXNwb25zZSIGyvMYAggFMAESZgoLUm90YXRlVG9rZW4SJi50aHJvd2Jhci5kZXZpY2UudjEuUm90YXRlVG9rZW5SZXF1ZXN0GicudGhyb3diYXIuZGV2aWNlLnYxLlJvdGF0ZVRva2VuUmVzcG9uc2UiBsrzGAIIBRJXCgZSZXBvcnQSIS50aHJvd2Jhci5kZXZpY2UudjEuUmVwb3J0UmVxdWVzdBoiLnRocm93YmFyLmRldmljZS52MS5SZXBvcnRSZXNwb25zZSIGyvMYAggFQjpaOHRocm93YmFyLmRldi90aHJvd2Jhci9nZW4vZ28vdGhyb3diYXIvZGV2aWNlL3YxO2RldmljZXYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_throwbar_command_v1_command, file_throwbar_command_v1_state, file_throwbar_option_v1_option]);
+  fileDesc("Ch90aHJvd2Jhci9kZXZpY2UvdjEvZGV2aWNlLnByb3RvEhJ0aHJvd2Jhci5kZXZpY2UudjEieAoLUGFpclJlcXVlc3QSEgoEY29kZRgBIAEoCUIEyPMYARIMCgRuYW1lGAIgASgJEiYKBGtpbmQYAyABKA4yGC50aHJvd2Jhci5kZXZpY2UudjEuS2luZBINCgVhZ2VudBgEIAEoCRIQCghwbGF0Zm9ybRgFIAEoCSJQCgxQYWlyUmVzcG9uc2USFwoJZGV2aWNlX2lkGAEgASgJQgTQ8xgFEhMKBXRva2VuGAIgASgJQgTI8xgBEhIKCmNoZWNrX3dvcmQYAyABKAkiFAoSUm90YXRlVG9rZW5SZXF1ZXN0IioKE1JvdGF0ZVRva2VuUmVzcG9uc2USEwoFdG9rZW4YASABKAlCBMjzGAEiQQoOQ29ubmVjdFJlcXVlc3QSLwoGZnJhbWVzGAEgAygLMh8udGhyb3diYXIuZGV2aWNlLnYxLkRldmljZUZyYW1lIkIKD0Nvbm5lY3RSZXNwb25zZRIvCgZmcmFtZXMYASADKAsyHy50aHJvd2Jhci5kZXZpY2UudjEuU2VydmVyRnJhbWUiOAoMV2F0Y2hSZXF1ZXN0EigKBWhlbGxvGAEgASgLMhkudGhyb3diYXIuZGV2aWNlLnYxLkhlbGxvIkAKDVdhdGNoUmVzcG9uc2USLwoGZnJhbWVzGAEgAygLMh8udGhyb3diYXIuZGV2aWNlLnYxLlNlcnZlckZyYW1lImMKDVJlcG9ydFJlcXVlc3QSDwoHbGlua19pZBgBIAEoCRIQCghzZXF1ZW5jZRgCIAEoBBIvCgZmcmFtZXMYAyADKAsyHy50aHJvd2Jhci5kZXZpY2UudjEuRGV2aWNlRnJhbWUiIgoOUmVwb3J0UmVzcG9uc2USEAoIc2VxdWVuY2UYASABKAQirQMKC0RldmljZUZyYW1lEioKBWhlbGxvGAEgASgLMhkudGhyb3diYXIuZGV2aWNlLnYxLkhlbGxvSAASOAoJaGVhcnRiZWF0GAIgASgLMiMudGhyb3diYXIuZGV2aWNlLnYxLkRldmljZUhlYXJ0YmVhdEgAEj4KD2Fja25vd2xlZGdlbWVudBgDIAEoCzIjLnRocm93YmFyLmRldmljZS52MS5BY2tub3dsZWRnZW1lbnRIABIuCgdvdXRjb21lGAQgASgLMhsudGhyb3diYXIuZGV2aWNlLnYxLk91dGNvbWVIABIwCghzbmFwc2hvdBgFIAEoCzIcLnRocm93YmFyLmRldmljZS52MS5TbmFwc2hvdEgAEioKBWRlbHRhGAYgASgLMhkudGhyb3diYXIuZGV2aWNlLnYxLkRlbHRhSAASLgoHZ29vZGJ5ZRgHIAEoCzIbLnRocm93YmFyLmRldmljZS52MS5Hb29kYnllSAASMgoJY29uZGl0aW9uGAggASgLMh0udGhyb3diYXIuZGV2aWNlLnYxLkNvbmRpdGlvbkgAQgYKBGtpbmQisQMKC1NlcnZlckZyYW1lEi4KB3dlbGNvbWUYASABKAsyGy50aHJvd2Jhci5kZXZpY2UudjEuV2VsY29tZUgAEjgKCWhlYXJ0YmVhdBgCIAEoCzIjLnRocm93YmFyLmRldmljZS52MS5TZXJ2ZXJIZWFydGJlYXRIABI1Cgdjb21tYW5kGAMgASgLMiIudGhyb3diYXIuZGV2aWNlLnYxLkNvbW1hbmRSZXF1ZXN0SAASMwoGY2FuY2VsGAQgASgLMiEudGhyb3diYXIuZGV2aWNlLnYxLkNhbmNlbFJlcXVlc3RIABI1CgdyZWNlaXB0GAUgASgLMiIudGhyb3diYXIuZGV2aWNlLnYxLk91dGNvbWVSZWNlaXB0SAASLAoGcmVzeW5jGAYgASgLMhoudGhyb3diYXIuZGV2aWNlLnYxLlJlc3luY0gAEioKA2VuZBgHIAEoCzIbLnRocm93YmFyLmRldmljZS52MS5MaW5rRW5kSAASMwoGcm90YXRlGAggASgLMiEudGhyb3diYXIuZGV2aWNlLnYxLlJvdGF0ZVJlcXVlc3RIAEIGCgRraW5kIqMCCgVIZWxsbxIXCglkZXZpY2VfaWQYASABKAlCBNDzGAUSDwoHdmVyc2lvbhgCIAEoCRINCgVhZ2VudBgDIAEoCRIQCghwbGF0Zm9ybRgEIAEoCRIQCghib290X3RhZxgFIAEoCRIYChBjYXRhbG9ndWVfZGlnZXN0GAYgASgJEg8KB2FjdGlvbnMYByADKAkSGwoTcnVubmluZ19jb21tYW5kX2lkcxgIIAMoCRItCghvdXRjb21lcxgJIAMoCzIbLnRocm93YmFyLmRldmljZS52MS5PdXRjb21lEigKBHRpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBGRpYWwYCyABKAQSDgoGcGF1c2VkGAwgASgIIs8BCgdXZWxjb21lEg8KB2xpbmtfaWQYASABKAkSDQoFZXBvY2gYAiABKAQSLAoJaGVhcnRiZWF0GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEigKBWxlYXNlGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg4KBnJlc3luYxgFIAEoCBIYChBrZWVwX2NvbW1hbmRfaWRzGAYgAygJEgwKBG5hbWUYByABKAkSFAoMcm90YXRlX3Rva2VuGAggASgIIh8KD0RldmljZUhlYXJ0YmVhdBIMCgRzZWVuGAEgASgEIiEKD1NlcnZlckhlYXJ0YmVhdBIOCgZudW1iZXIYASABKAQiJQoPQWNrbm93bGVkZ2VtZW50EhIKCmNvbW1hbmRfaWQYASABKAkiiwEKB091dGNvbWUSEgoKY29tbWFuZF9pZBgBIAEoCRItCgZyZXN1bHQYAiABKAsyGy50aHJvd2Jhci5jb21tYW5kLnYxLlJlc3VsdEgAEjIKBWVycm9yGAMgASgLMiEudGhyb3diYXIuY29tbWFuZC52MS5Db21tYW5kRXJyb3JIAEIJCgdvdXRjb21lIr4BCghTbmFwc2hvdBIQCghzZXF1ZW5jZRgBIAEoBBINCgVjaHVuaxgCIAEoDRIMCgRsYXN0GAMgASgIEiwKB3dpbmRvd3MYBCADKAsyGy50aHJvd2Jhci5jb21tYW5kLnYxLldpbmRvdxItCgZncm91cHMYBSADKAsyHS50aHJvd2Jhci5jb21tYW5kLnYxLlRhYkdyb3VwEiYKBHRhYnMYBiADKAsyGC50aHJvd2Jhci5jb21tYW5kLnYxLlRhYiLiAQoFRGVsdGESEAoIc2VxdWVuY2UYASABKAQSLAoHd2luZG93cxgCIAMoCzIbLnRocm93YmFyLmNvbW1hbmQudjEuV2luZG93Ei0KBmdyb3VwcxgDIAMoCzIdLnRocm93YmFyLmNvbW1hbmQudjEuVGFiR3JvdXASJgoEdGFicxgEIAMoCzIYLnRocm93YmFyLmNvbW1hbmQudjEuVGFiEg8KB3JlbW92ZWQYBSADKAkSMQoIcmVwbGFjZWQYBiADKAsyHy50aHJvd2Jhci5kZXZpY2UudjEuUmVwbGFjZW1lbnQiQQoLUmVwbGFjZW1lbnQSGAoKb2xkX3RhYl9pZBgBIAEoCUIE0PMYARIYCgpuZXdfdGFiX2lkGAIgASgJQgTQ8xgBIhsKCUNvbmRpdGlvbhIOCgZwYXVzZWQYASABKAgiGQoHR29vZGJ5ZRIOCgZyZWFzb24YASABKAki1AEKDkNvbW1hbmRSZXF1ZXN0EhIKCmNvbW1hbmRfaWQYASABKAkSKwoGYWN0aW9uGAIgASgLMhsudGhyb3diYXIuY29tbWFuZC52MS5BY3Rpb24SLAoJdGltZV9sZWZ0GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg8KB2F0dGVtcHQYBCABKA0SLAoFc2F2ZWQYBSADKAsyHS50aHJvd2Jhci5jb21tYW5kLnYxLlNhdmVkVGFiEhQKDHRyYWNlX3BhcmVudBgGIAEoCSIjCg1DYW5jZWxSZXF1ZXN0EhIKCmNvbW1hbmRfaWQYASABKAkiDwoNUm90YXRlUmVxdWVzdCIlCg5PdXRjb21lUmVjZWlwdBITCgtjb21tYW5kX2lkcxgBIAMoCSIYCgZSZXN5bmMSDgoGcmVhc29uGAEgASgJImgKB0xpbmtFbmQSLQoGcmVhc29uGAEgASgOMh0udGhyb3diYXIuZGV2aWNlLnYxLkVuZFJlYXNvbhIuCgtyZXRyeV9hZnRlchgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbipkCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABIQCgxLSU5EX0JST1dTRVIQARIQCgxLSU5EX0RFU0tUT1AQAhIPCgtLSU5EX1NFUlZFUhADEhEKDUtJTkRfVEVSTUlOQUwQBCqiAQoJRW5kUmVhc29uEhoKFkVORF9SRUFTT05fVU5TUEVDSUZJRUQQABIXChNFTkRfUkVBU09OX1JFUExBQ0VEEAESGQoVRU5EX1JFQVNPTl9HT0lOR19BV0FZEAISFgoSRU5EX1JFQVNPTl9SRVZPS0VEEAMSGAoURU5EX1JFQVNPTl9WSU9MQVRJT04QBBITCg9FTkRfUkVBU09OX0JVU1kQBTLbAwoNRGV2aWNlU2VydmljZRJRCgRQYWlyEh8udGhyb3diYXIuZGV2aWNlLnYxLlBhaXJSZXF1ZXN0GiAudGhyb3diYXIuZGV2aWNlLnYxLlBhaXJSZXNwb25zZSIGyvMYAggBEl4KB0Nvbm5lY3QSIi50aHJvd2Jhci5kZXZpY2UudjEuQ29ubmVjdFJlcXVlc3QaIy50aHJvd2Jhci5kZXZpY2UudjEuQ29ubmVjdFJlc3BvbnNlIgbK8xgCCAUoATABElYKBVdhdGNoEiAudGhyb3diYXIuZGV2aWNlLnYxLldhdGNoUmVxdWVzdBohLnRocm93YmFyLmRldmljZS52MS5XYXRjaFJlc3BvbnNlIgbK8xgCCAUwARJmCgtSb3RhdGVUb2tlbhImLnRocm93YmFyLmRldmljZS52MS5Sb3RhdGVUb2tlblJlcXVlc3QaJy50aHJvd2Jhci5kZXZpY2UudjEuUm90YXRlVG9rZW5SZXNwb25zZSIGyvMYAggFElcKBlJlcG9ydBIhLnRocm93YmFyLmRldmljZS52MS5SZXBvcnRSZXF1ZXN0GiIudGhyb3diYXIuZGV2aWNlLnYxLlJlcG9ydFJlc3BvbnNlIgbK8xgCCAVCOlo4dGhyb3diYXIuZGV2L3Rocm93YmFyL2dlbi9nby90aHJvd2Jhci9kZXZpY2UvdjE7ZGV2aWNldjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_throwbar_command_v1_command, file_throwbar_command_v1_state, file_throwbar_option_v1_option]);
 
 /**
  * PairRequest asks to become a device.
@@ -351,6 +351,14 @@ export type DeviceFrame = Message<"throwbar.device.v1.DeviceFrame"> & {
      */
     value: Goodbye;
     case: "goodbye";
+  } | {
+    /**
+     * What a person has set on it.
+     *
+     * @generated from field: throwbar.device.v1.Condition condition = 8;
+     */
+    value: Condition;
+    case: "condition";
   } | { case: undefined; value?: undefined };
 };
 
@@ -529,6 +537,13 @@ export type Hello = Message<"throwbar.device.v1.Hello"> & {
    * @generated from field: uint64 dial = 11;
    */
   dial: bigint;
+
+  /**
+   * Whether a person has paused it: it answers commands REFUSED.
+   *
+   * @generated from field: bool paused = 12;
+   */
+  paused: boolean;
 };
 
 /**
@@ -811,6 +826,13 @@ export type Delta = Message<"throwbar.device.v1.Delta"> & {
    * @generated from field: repeated string removed = 5;
    */
   removed: string[];
+
+  /**
+   * Tabs that the browser gave another id. The old ids are not in removed.
+   *
+   * @generated from field: repeated throwbar.device.v1.Replacement replaced = 6;
+   */
+  replaced: Replacement[];
 };
 
 /**
@@ -819,6 +841,55 @@ export type Delta = Message<"throwbar.device.v1.Delta"> & {
  */
 export const DeltaSchema: GenMessage<Delta> = /*@__PURE__*/
   messageDesc(file_throwbar_device_v1_device, 19);
+
+/**
+ * Replacement is a tab that has another id now, and is the same tab for whoever uses it.
+ *
+ * @generated from message throwbar.device.v1.Replacement
+ */
+export type Replacement = Message<"throwbar.device.v1.Replacement"> & {
+  /**
+   * The id that it had.
+   *
+   * @generated from field: string old_tab_id = 1;
+   */
+  oldTabId: string;
+
+  /**
+   * The id that it has.
+   *
+   * @generated from field: string new_tab_id = 2;
+   */
+  newTabId: string;
+};
+
+/**
+ * Describes the message throwbar.device.v1.Replacement.
+ * Use `create(ReplacementSchema)` to create a new message.
+ */
+export const ReplacementSchema: GenMessage<Replacement> = /*@__PURE__*/
+  messageDesc(file_throwbar_device_v1_device, 20);
+
+/**
+ * Condition is what a person has set on the device itself. It is sent when that changes; Hello has it, too.
+ *
+ * @generated from message throwbar.device.v1.Condition
+ */
+export type Condition = Message<"throwbar.device.v1.Condition"> & {
+  /**
+   * Whether it is paused: it answers commands REFUSED.
+   *
+   * @generated from field: bool paused = 1;
+   */
+  paused: boolean;
+};
+
+/**
+ * Describes the message throwbar.device.v1.Condition.
+ * Use `create(ConditionSchema)` to create a new message.
+ */
+export const ConditionSchema: GenMessage<Condition> = /*@__PURE__*/
+  messageDesc(file_throwbar_device_v1_device, 21);
 
 /**
  * Goodbye says that the device leaves on purpose.
@@ -839,7 +910,7 @@ export type Goodbye = Message<"throwbar.device.v1.Goodbye"> & {
  * Use `create(GoodbyeSchema)` to create a new message.
  */
 export const GoodbyeSchema: GenMessage<Goodbye> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 20);
+  messageDesc(file_throwbar_device_v1_device, 22);
 
 /**
  * CommandRequest asks the device to run a command.
@@ -895,7 +966,7 @@ export type CommandRequest = Message<"throwbar.device.v1.CommandRequest"> & {
  * Use `create(CommandRequestSchema)` to create a new message.
  */
 export const CommandRequestSchema: GenMessage<CommandRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 21);
+  messageDesc(file_throwbar_device_v1_device, 23);
 
 /**
  * CancelRequest asks the device not to run a command, or to stop it where it can.
@@ -916,7 +987,7 @@ export type CancelRequest = Message<"throwbar.device.v1.CancelRequest"> & {
  * Use `create(CancelRequestSchema)` to create a new message.
  */
 export const CancelRequestSchema: GenMessage<CancelRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 22);
+  messageDesc(file_throwbar_device_v1_device, 24);
 
 /**
  * RotateRequest asks the device to take another token, by RotateToken.
@@ -931,7 +1002,7 @@ export type RotateRequest = Message<"throwbar.device.v1.RotateRequest"> & {
  * Use `create(RotateRequestSchema)` to create a new message.
  */
 export const RotateRequestSchema: GenMessage<RotateRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 23);
+  messageDesc(file_throwbar_device_v1_device, 25);
 
 /**
  * OutcomeReceipt says that the server has written outcomes down.
@@ -952,7 +1023,7 @@ export type OutcomeReceipt = Message<"throwbar.device.v1.OutcomeReceipt"> & {
  * Use `create(OutcomeReceiptSchema)` to create a new message.
  */
 export const OutcomeReceiptSchema: GenMessage<OutcomeReceipt> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 24);
+  messageDesc(file_throwbar_device_v1_device, 26);
 
 /**
  * Resync asks for a snapshot.
@@ -973,7 +1044,7 @@ export type Resync = Message<"throwbar.device.v1.Resync"> & {
  * Use `create(ResyncSchema)` to create a new message.
  */
 export const ResyncSchema: GenMessage<Resync> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 25);
+  messageDesc(file_throwbar_device_v1_device, 27);
 
 /**
  * LinkEnd is the last frame of a link.
@@ -1001,7 +1072,7 @@ export type LinkEnd = Message<"throwbar.device.v1.LinkEnd"> & {
  * Use `create(LinkEndSchema)` to create a new message.
  */
 export const LinkEndSchema: GenMessage<LinkEnd> = /*@__PURE__*/
-  messageDesc(file_throwbar_device_v1_device, 26);
+  messageDesc(file_throwbar_device_v1_device, 28);
 
 /**
  * Kind is the kind of a device.

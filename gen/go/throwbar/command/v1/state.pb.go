@@ -50,21 +50,24 @@ const (
 	ItemStatus_ITEM_STATUS_BUSY ItemStatus = 8
 	// Started, and nobody knows how it ended.
 	ItemStatus_ITEM_STATUS_UNKNOWN_OUTCOME ItemStatus = 9
+	// Left alone on purpose; detail says why.
+	ItemStatus_ITEM_STATUS_SKIPPED ItemStatus = 10
 )
 
 // Enum value maps for ItemStatus.
 var (
 	ItemStatus_name = map[int32]string{
-		0: "ITEM_STATUS_UNSPECIFIED",
-		1: "ITEM_STATUS_OK",
-		2: "ITEM_STATUS_NOT_FOUND",
-		3: "ITEM_STATUS_REPLACED",
-		4: "ITEM_STATUS_BLOCKED_BY_PAGE",
-		5: "ITEM_STATUS_REFUSED_URL",
-		6: "ITEM_STATUS_UNSUPPORTED_WINDOW",
-		7: "ITEM_STATUS_WINDOW_GONE",
-		8: "ITEM_STATUS_BUSY",
-		9: "ITEM_STATUS_UNKNOWN_OUTCOME",
+		0:  "ITEM_STATUS_UNSPECIFIED",
+		1:  "ITEM_STATUS_OK",
+		2:  "ITEM_STATUS_NOT_FOUND",
+		3:  "ITEM_STATUS_REPLACED",
+		4:  "ITEM_STATUS_BLOCKED_BY_PAGE",
+		5:  "ITEM_STATUS_REFUSED_URL",
+		6:  "ITEM_STATUS_UNSUPPORTED_WINDOW",
+		7:  "ITEM_STATUS_WINDOW_GONE",
+		8:  "ITEM_STATUS_BUSY",
+		9:  "ITEM_STATUS_UNKNOWN_OUTCOME",
+		10: "ITEM_STATUS_SKIPPED",
 	}
 	ItemStatus_value = map[string]int32{
 		"ITEM_STATUS_UNSPECIFIED":        0,
@@ -77,6 +80,7 @@ var (
 		"ITEM_STATUS_WINDOW_GONE":        7,
 		"ITEM_STATUS_BUSY":               8,
 		"ITEM_STATUS_UNKNOWN_OUTCOME":    9,
+		"ITEM_STATUS_SKIPPED":            10,
 	}
 )
 
@@ -262,6 +266,115 @@ func (x *ItemOutcome) GetNewId() string {
 }
 
 // Tab is one open browser tab.
+// SideEffects is what a command changed in the browser beside what was asked.
+type SideEffects struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Windows that closed because their last tab left.
+	ClosedWindowIds []string `protobuf:"bytes,1,rep,name=closed_window_ids,json=closedWindowIds,proto3" json:"closed_window_ids,omitempty"`
+	// Windows that were opened because there was none to use.
+	OpenedWindowIds []string `protobuf:"bytes,2,rep,name=opened_window_ids,json=openedWindowIds,proto3" json:"opened_window_ids,omitempty"`
+	// Groups that are gone because their last tab left.
+	RemovedGroupIds []string `protobuf:"bytes,3,rep,name=removed_group_ids,json=removedGroupIds,proto3" json:"removed_group_ids,omitempty"`
+	// Tabs that left a group.
+	UngroupedTabIds []string `protobuf:"bytes,4,rep,name=ungrouped_tab_ids,json=ungroupedTabIds,proto3" json:"ungrouped_tab_ids,omitempty"`
+	// Tabs that were pinned and are not any more.
+	UnpinnedTabIds []string `protobuf:"bytes,5,rep,name=unpinned_tab_ids,json=unpinnedTabIds,proto3" json:"unpinned_tab_ids,omitempty"`
+	// Tabs that went to another window.
+	MovedTabIds []string `protobuf:"bytes,6,rep,name=moved_tab_ids,json=movedTabIds,proto3" json:"moved_tab_ids,omitempty"`
+	// Empty tabs that were opened so that the browser stays open.
+	OpenedTabIds []string `protobuf:"bytes,7,rep,name=opened_tab_ids,json=openedTabIds,proto3" json:"opened_tab_ids,omitempty"`
+	// The window that took the focus from another one; left out if none did.
+	FocusedWindowId *string `protobuf:"bytes,8,opt,name=focused_window_id,json=focusedWindowId,proto3,oneof" json:"focused_window_id,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *SideEffects) Reset() {
+	*x = SideEffects{}
+	mi := &file_throwbar_command_v1_state_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SideEffects) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SideEffects) ProtoMessage() {}
+
+func (x *SideEffects) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_command_v1_state_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SideEffects.ProtoReflect.Descriptor instead.
+func (*SideEffects) Descriptor() ([]byte, []int) {
+	return file_throwbar_command_v1_state_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *SideEffects) GetClosedWindowIds() []string {
+	if x != nil {
+		return x.ClosedWindowIds
+	}
+	return nil
+}
+
+func (x *SideEffects) GetOpenedWindowIds() []string {
+	if x != nil {
+		return x.OpenedWindowIds
+	}
+	return nil
+}
+
+func (x *SideEffects) GetRemovedGroupIds() []string {
+	if x != nil {
+		return x.RemovedGroupIds
+	}
+	return nil
+}
+
+func (x *SideEffects) GetUngroupedTabIds() []string {
+	if x != nil {
+		return x.UngroupedTabIds
+	}
+	return nil
+}
+
+func (x *SideEffects) GetUnpinnedTabIds() []string {
+	if x != nil {
+		return x.UnpinnedTabIds
+	}
+	return nil
+}
+
+func (x *SideEffects) GetMovedTabIds() []string {
+	if x != nil {
+		return x.MovedTabIds
+	}
+	return nil
+}
+
+func (x *SideEffects) GetOpenedTabIds() []string {
+	if x != nil {
+		return x.OpenedTabIds
+	}
+	return nil
+}
+
+func (x *SideEffects) GetFocusedWindowId() string {
+	if x != nil && x.FocusedWindowId != nil {
+		return *x.FocusedWindowId
+	}
+	return ""
+}
+
 type Tab struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Composite id, unique over all devices.
@@ -285,14 +398,16 @@ type Tab struct {
 	// Whether it makes sound.
 	Audible bool `protobuf:"varint,10,opt,name=audible,proto3" json:"audible,omitempty"`
 	// Whether the browser has put it to sleep.
-	Discarded     bool `protobuf:"varint,11,opt,name=discarded,proto3" json:"discarded,omitempty"`
+	Discarded bool `protobuf:"varint,11,opt,name=discarded,proto3" json:"discarded,omitempty"`
+	// Whether it is in a private window. Such tabs are seen only where the person allows it.
+	Private       bool `protobuf:"varint,12,opt,name=private,proto3" json:"private,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Tab) Reset() {
 	*x = Tab{}
-	mi := &file_throwbar_command_v1_state_proto_msgTypes[1]
+	mi := &file_throwbar_command_v1_state_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -304,7 +419,7 @@ func (x *Tab) String() string {
 func (*Tab) ProtoMessage() {}
 
 func (x *Tab) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_command_v1_state_proto_msgTypes[1]
+	mi := &file_throwbar_command_v1_state_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -317,7 +432,7 @@ func (x *Tab) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tab.ProtoReflect.Descriptor instead.
 func (*Tab) Descriptor() ([]byte, []int) {
-	return file_throwbar_command_v1_state_proto_rawDescGZIP(), []int{1}
+	return file_throwbar_command_v1_state_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Tab) GetTabId() string {
@@ -397,6 +512,13 @@ func (x *Tab) GetDiscarded() bool {
 	return false
 }
 
+func (x *Tab) GetPrivate() bool {
+	if x != nil {
+		return x.Private
+	}
+	return false
+}
+
 // Window is one browser window.
 type Window struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -409,14 +531,16 @@ type Window struct {
 	// State as the browser calls it: normal, minimized, maximized, fullscreen.
 	State string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
 	// Number of its tabs. The server counts them.
-	TabCount      uint32 `protobuf:"varint,5,opt,name=tab_count,json=tabCount,proto3" json:"tab_count,omitempty"`
+	TabCount uint32 `protobuf:"varint,5,opt,name=tab_count,json=tabCount,proto3" json:"tab_count,omitempty"`
+	// Whether it is a private window.
+	Private       bool `protobuf:"varint,6,opt,name=private,proto3" json:"private,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Window) Reset() {
 	*x = Window{}
-	mi := &file_throwbar_command_v1_state_proto_msgTypes[2]
+	mi := &file_throwbar_command_v1_state_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -428,7 +552,7 @@ func (x *Window) String() string {
 func (*Window) ProtoMessage() {}
 
 func (x *Window) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_command_v1_state_proto_msgTypes[2]
+	mi := &file_throwbar_command_v1_state_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -441,7 +565,7 @@ func (x *Window) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Window.ProtoReflect.Descriptor instead.
 func (*Window) Descriptor() ([]byte, []int) {
-	return file_throwbar_command_v1_state_proto_rawDescGZIP(), []int{2}
+	return file_throwbar_command_v1_state_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Window) GetWindowId() string {
@@ -479,6 +603,13 @@ func (x *Window) GetTabCount() uint32 {
 	return 0
 }
 
+func (x *Window) GetPrivate() bool {
+	if x != nil {
+		return x.Private
+	}
+	return false
+}
+
 // TabGroup is one group of tabs.
 type TabGroup struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -498,7 +629,7 @@ type TabGroup struct {
 
 func (x *TabGroup) Reset() {
 	*x = TabGroup{}
-	mi := &file_throwbar_command_v1_state_proto_msgTypes[3]
+	mi := &file_throwbar_command_v1_state_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -510,7 +641,7 @@ func (x *TabGroup) String() string {
 func (*TabGroup) ProtoMessage() {}
 
 func (x *TabGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_command_v1_state_proto_msgTypes[3]
+	mi := &file_throwbar_command_v1_state_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -523,7 +654,7 @@ func (x *TabGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TabGroup.ProtoReflect.Descriptor instead.
 func (*TabGroup) Descriptor() ([]byte, []int) {
-	return file_throwbar_command_v1_state_proto_rawDescGZIP(), []int{3}
+	return file_throwbar_command_v1_state_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *TabGroup) GetGroupId() string {
@@ -598,7 +729,7 @@ type SavedTab struct {
 
 func (x *SavedTab) Reset() {
 	*x = SavedTab{}
-	mi := &file_throwbar_command_v1_state_proto_msgTypes[4]
+	mi := &file_throwbar_command_v1_state_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -610,7 +741,7 @@ func (x *SavedTab) String() string {
 func (*SavedTab) ProtoMessage() {}
 
 func (x *SavedTab) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_command_v1_state_proto_msgTypes[4]
+	mi := &file_throwbar_command_v1_state_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -623,7 +754,7 @@ func (x *SavedTab) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SavedTab.ProtoReflect.Descriptor instead.
 func (*SavedTab) Descriptor() ([]byte, []int) {
-	return file_throwbar_command_v1_state_proto_rawDescGZIP(), []int{4}
+	return file_throwbar_command_v1_state_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SavedTab) GetSavedId() string {
@@ -733,7 +864,17 @@ const file_throwbar_command_v1_state_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x127\n" +
 	"\x06status\x18\x02 \x01(\x0e2\x1f.throwbar.command.v1.ItemStatusR\x06status\x12\x16\n" +
 	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x15\n" +
-	"\x06new_id\x18\x04 \x01(\tR\x05newId\"\xa2\x02\n" +
+	"\x06new_id\x18\x04 \x01(\tR\x05newId\"\xa8\x03\n" +
+	"\vSideEffects\x120\n" +
+	"\x11closed_window_ids\x18\x01 \x03(\tB\x04\xd0\xf3\x18\x02R\x0fclosedWindowIds\x120\n" +
+	"\x11opened_window_ids\x18\x02 \x03(\tB\x04\xd0\xf3\x18\x02R\x0fopenedWindowIds\x120\n" +
+	"\x11removed_group_ids\x18\x03 \x03(\tB\x04\xd0\xf3\x18\x03R\x0fremovedGroupIds\x120\n" +
+	"\x11ungrouped_tab_ids\x18\x04 \x03(\tB\x04\xd0\xf3\x18\x01R\x0fungroupedTabIds\x12.\n" +
+	"\x10unpinned_tab_ids\x18\x05 \x03(\tB\x04\xd0\xf3\x18\x01R\x0eunpinnedTabIds\x12(\n" +
+	"\rmoved_tab_ids\x18\x06 \x03(\tB\x04\xd0\xf3\x18\x01R\vmovedTabIds\x12*\n" +
+	"\x0eopened_tab_ids\x18\a \x03(\tB\x04\xd0\xf3\x18\x01R\fopenedTabIds\x125\n" +
+	"\x11focused_window_id\x18\b \x01(\tB\x04\xd0\xf3\x18\x02H\x00R\x0ffocusedWindowId\x88\x01\x01B\x14\n" +
+	"\x12_focused_window_id\"\xbc\x02\n" +
 	"\x03Tab\x12\x1b\n" +
 	"\x06tab_id\x18\x01 \x01(\tB\x04\xd0\xf3\x18\x01R\x05tabId\x12!\n" +
 	"\twindow_id\x18\x02 \x01(\tB\x04\xd0\xf3\x18\x02R\bwindowId\x12\x1f\n" +
@@ -746,13 +887,15 @@ const file_throwbar_command_v1_state_proto_rawDesc = "" +
 	"\x05muted\x18\t \x01(\bR\x05muted\x12\x18\n" +
 	"\aaudible\x18\n" +
 	" \x01(\bR\aaudible\x12\x1c\n" +
-	"\tdiscarded\x18\v \x01(\bR\tdiscarded\"\x8c\x01\n" +
+	"\tdiscarded\x18\v \x01(\bR\tdiscarded\x12\x18\n" +
+	"\aprivate\x18\f \x01(\bR\aprivate\"\xa6\x01\n" +
 	"\x06Window\x12!\n" +
 	"\twindow_id\x18\x01 \x01(\tB\x04\xd0\xf3\x18\x02R\bwindowId\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x18\n" +
 	"\afocused\x18\x03 \x01(\bR\afocused\x12\x14\n" +
 	"\x05state\x18\x04 \x01(\tR\x05state\x12\x1b\n" +
-	"\ttab_count\x18\x05 \x01(\rR\btabCount\"\xb7\x01\n" +
+	"\ttab_count\x18\x05 \x01(\rR\btabCount\x12\x18\n" +
+	"\aprivate\x18\x06 \x01(\bR\aprivate\"\xb7\x01\n" +
 	"\bTabGroup\x12\x1f\n" +
 	"\bgroup_id\x18\x01 \x01(\tB\x04\xd0\xf3\x18\x03R\agroupId\x12!\n" +
 	"\twindow_id\x18\x02 \x01(\tB\x04\xd0\xf3\x18\x02R\bwindowId\x12\x14\n" +
@@ -775,7 +918,7 @@ const file_throwbar_command_v1_state_proto_rawDesc = "" +
 	"\bsaved_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\asavedAt\x12\x16\n" +
 	"\x06closed\x18\f \x01(\bR\x06closed\x12\x1b\n" +
 	"\x06tab_id\x18\r \x01(\tB\x04\xd0\xf3\x18\x01R\x05tabId\x12\x1f\n" +
-	"\bgroup_id\x18\x0e \x01(\tB\x04\xd0\xf3\x18\x03R\agroupId*\xa8\x02\n" +
+	"\bgroup_id\x18\x0e \x01(\tB\x04\xd0\xf3\x18\x03R\agroupId*\xc1\x02\n" +
 	"\n" +
 	"ItemStatus\x12\x1b\n" +
 	"\x17ITEM_STATUS_UNSPECIFIED\x10\x00\x12\x12\n" +
@@ -787,7 +930,9 @@ const file_throwbar_command_v1_state_proto_rawDesc = "" +
 	"\x1eITEM_STATUS_UNSUPPORTED_WINDOW\x10\x06\x12\x1b\n" +
 	"\x17ITEM_STATUS_WINDOW_GONE\x10\a\x12\x14\n" +
 	"\x10ITEM_STATUS_BUSY\x10\b\x12\x1f\n" +
-	"\x1bITEM_STATUS_UNKNOWN_OUTCOME\x10\t*\xbf\x01\n" +
+	"\x1bITEM_STATUS_UNKNOWN_OUTCOME\x10\t\x12\x17\n" +
+	"\x13ITEM_STATUS_SKIPPED\x10\n" +
+	"*\xbf\x01\n" +
 	"\x06Colour\x12\x16\n" +
 	"\x12COLOUR_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vCOLOUR_GREY\x10\x01\x12\x0f\n" +
@@ -814,22 +959,23 @@ func file_throwbar_command_v1_state_proto_rawDescGZIP() []byte {
 }
 
 var file_throwbar_command_v1_state_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_throwbar_command_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_throwbar_command_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_throwbar_command_v1_state_proto_goTypes = []any{
 	(ItemStatus)(0),               // 0: throwbar.command.v1.ItemStatus
 	(Colour)(0),                   // 1: throwbar.command.v1.Colour
 	(*ItemOutcome)(nil),           // 2: throwbar.command.v1.ItemOutcome
-	(*Tab)(nil),                   // 3: throwbar.command.v1.Tab
-	(*Window)(nil),                // 4: throwbar.command.v1.Window
-	(*TabGroup)(nil),              // 5: throwbar.command.v1.TabGroup
-	(*SavedTab)(nil),              // 6: throwbar.command.v1.SavedTab
-	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
+	(*SideEffects)(nil),           // 3: throwbar.command.v1.SideEffects
+	(*Tab)(nil),                   // 4: throwbar.command.v1.Tab
+	(*Window)(nil),                // 5: throwbar.command.v1.Window
+	(*TabGroup)(nil),              // 6: throwbar.command.v1.TabGroup
+	(*SavedTab)(nil),              // 7: throwbar.command.v1.SavedTab
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
 }
 var file_throwbar_command_v1_state_proto_depIdxs = []int32{
 	0, // 0: throwbar.command.v1.ItemOutcome.status:type_name -> throwbar.command.v1.ItemStatus
 	1, // 1: throwbar.command.v1.TabGroup.colour:type_name -> throwbar.command.v1.Colour
 	1, // 2: throwbar.command.v1.SavedTab.group_colour:type_name -> throwbar.command.v1.Colour
-	7, // 3: throwbar.command.v1.SavedTab.saved_at:type_name -> google.protobuf.Timestamp
+	8, // 3: throwbar.command.v1.SavedTab.saved_at:type_name -> google.protobuf.Timestamp
 	4, // [4:4] is the sub-list for method output_type
 	4, // [4:4] is the sub-list for method input_type
 	4, // [4:4] is the sub-list for extension type_name
@@ -842,13 +988,14 @@ func file_throwbar_command_v1_state_proto_init() {
 	if File_throwbar_command_v1_state_proto != nil {
 		return
 	}
+	file_throwbar_command_v1_state_proto_msgTypes[1].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_throwbar_command_v1_state_proto_rawDesc), len(file_throwbar_command_v1_state_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

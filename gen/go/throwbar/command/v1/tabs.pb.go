@@ -93,7 +93,9 @@ func (x *OpenTab) GetActive() bool {
 type CloseTabs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ids of the tabs to close, from listTabs or searchTabs.
-	TabIds        []string `protobuf:"bytes,1,rep,name=tab_ids,json=tabIds,proto3" json:"tab_ids,omitempty"`
+	TabIds []string `protobuf:"bytes,1,rep,name=tab_ids,json=tabIds,proto3" json:"tab_ids,omitempty"`
+	// Whether to close even tabs whose page asks first; what was typed there is lost. False if left out.
+	Force         *bool `protobuf:"varint,2,opt,name=force,proto3,oneof" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -135,11 +137,20 @@ func (x *CloseTabs) GetTabIds() []string {
 	return nil
 }
 
+func (x *CloseTabs) GetForce() bool {
+	if x != nil && x.Force != nil {
+		return *x.Force
+	}
+	return false
+}
+
 // Close every tab of a device whose address matches.
 type CloseTabsByUrl struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// An address, or a pattern with * for any text, for example https://www.youtube.com/*.
-	Url           string `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`
+	Url string `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`
+	// Whether to close even tabs whose page asks first; what was typed there is lost. False if left out.
+	Force         *bool `protobuf:"varint,2,opt,name=force,proto3,oneof" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -179,6 +190,13 @@ func (x *CloseTabsByUrl) GetUrl() string {
 		return x.Url
 	}
 	return ""
+}
+
+func (x *CloseTabsByUrl) GetForce() bool {
+	if x != nil && x.Force != nil {
+		return *x.Force
+	}
+	return false
 }
 
 // Bring one tab to the front of its window.
@@ -464,7 +482,11 @@ type GroupTabs struct {
 	// Name shown on the group.
 	Title *string `protobuf:"bytes,2,opt,name=title,proto3,oneof" json:"title,omitempty"`
 	// Colour of the group.
-	Colour        *Colour `protobuf:"varint,3,opt,name=colour,proto3,enum=throwbar.command.v1.Colour,oneof" json:"colour,omitempty"`
+	Colour *Colour `protobuf:"varint,3,opt,name=colour,proto3,enum=throwbar.command.v1.Colour,oneof" json:"colour,omitempty"`
+	// Window to group them in, for tabs of different ones; all have to be in one if left out.
+	WindowId *string `protobuf:"bytes,4,opt,name=window_id,json=windowId,proto3,oneof" json:"window_id,omitempty"`
+	// Whether pinned tabs are unpinned to be grouped; left alone if left out.
+	AllowUnpin    *bool `protobuf:"varint,5,opt,name=allow_unpin,json=allowUnpin,proto3,oneof" json:"allow_unpin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -518,6 +540,20 @@ func (x *GroupTabs) GetColour() Colour {
 		return *x.Colour
 	}
 	return Colour_COLOUR_UNSPECIFIED
+}
+
+func (x *GroupTabs) GetWindowId() string {
+	if x != nil && x.WindowId != nil {
+		return *x.WindowId
+	}
+	return ""
+}
+
+func (x *GroupTabs) GetAllowUnpin() bool {
+	if x != nil && x.AllowUnpin != nil {
+		return *x.AllowUnpin
+	}
+	return false
 }
 
 // Take tabs out of their groups.
@@ -774,7 +810,9 @@ type OpenTab_Result struct {
 	// The new tab.
 	TabId string `protobuf:"bytes,1,opt,name=tab_id,json=tabId,proto3" json:"tab_id,omitempty"`
 	// The address as it was opened.
-	Url           string `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
+	Url string `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
+	// What changed beside that; left out where nothing did.
+	SideEffects   *SideEffects `protobuf:"bytes,3,opt,name=side_effects,json=sideEffects,proto3" json:"side_effects,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -823,13 +861,22 @@ func (x *OpenTab_Result) GetUrl() string {
 	return ""
 }
 
+func (x *OpenTab_Result) GetSideEffects() *SideEffects {
+	if x != nil {
+		return x.SideEffects
+	}
+	return nil
+}
+
 // What closeTabs did.
 type CloseTabs_Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many tabs were closed.
 	ClosedCount uint32 `protobuf:"varint,1,opt,name=closed_count,json=closedCount,proto3" json:"closed_count,omitempty"`
 	// What happened to each one.
-	Items         []*ItemOutcome `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
+	Items []*ItemOutcome `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
+	// What changed beside that; left out where nothing did.
+	SideEffects   *SideEffects `protobuf:"bytes,3,opt,name=side_effects,json=sideEffects,proto3" json:"side_effects,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -878,6 +925,13 @@ func (x *CloseTabs_Result) GetItems() []*ItemOutcome {
 	return nil
 }
 
+func (x *CloseTabs_Result) GetSideEffects() *SideEffects {
+	if x != nil {
+		return x.SideEffects
+	}
+	return nil
+}
+
 // What closeTabsByUrl did.
 type CloseTabsByUrl_Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -888,7 +942,9 @@ type CloseTabsByUrl_Result struct {
 	// What happened to each tab that matched.
 	Items []*ItemOutcome `protobuf:"bytes,3,rep,name=items,proto3" json:"items,omitempty"`
 	// Why nothing was closed: not_found when no tab matched; empty otherwise.
-	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// What changed beside that; left out where nothing did.
+	SideEffects   *SideEffects `protobuf:"bytes,5,opt,name=side_effects,json=sideEffects,proto3" json:"side_effects,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -951,11 +1007,20 @@ func (x *CloseTabsByUrl_Result) GetReason() string {
 	return ""
 }
 
+func (x *CloseTabsByUrl_Result) GetSideEffects() *SideEffects {
+	if x != nil {
+		return x.SideEffects
+	}
+	return nil
+}
+
 // What activateTab did.
 type ActivateTab_Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether the tab is the shown one now.
-	Activated     bool `protobuf:"varint,1,opt,name=activated,proto3" json:"activated,omitempty"`
+	Activated bool `protobuf:"varint,1,opt,name=activated,proto3" json:"activated,omitempty"`
+	// What changed beside that; left out where nothing did.
+	SideEffects   *SideEffects `protobuf:"bytes,2,opt,name=side_effects,json=sideEffects,proto3" json:"side_effects,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -995,6 +1060,13 @@ func (x *ActivateTab_Result) GetActivated() bool {
 		return x.Activated
 	}
 	return false
+}
+
+func (x *ActivateTab_Result) GetSideEffects() *SideEffects {
+	if x != nil {
+		return x.SideEffects
+	}
+	return nil
 }
 
 // What navigateTab did.
@@ -1104,7 +1176,9 @@ type PinTabs_Result struct {
 	// How many tabs are pinned (or unpinned) now as asked.
 	PinnedCount uint32 `protobuf:"varint,1,opt,name=pinned_count,json=pinnedCount,proto3" json:"pinned_count,omitempty"`
 	// What happened to each one.
-	Items         []*ItemOutcome `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
+	Items []*ItemOutcome `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
+	// What changed beside that; left out where nothing did.
+	SideEffects   *SideEffects `protobuf:"bytes,3,opt,name=side_effects,json=sideEffects,proto3" json:"side_effects,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1149,6 +1223,13 @@ func (x *PinTabs_Result) GetPinnedCount() uint32 {
 func (x *PinTabs_Result) GetItems() []*ItemOutcome {
 	if x != nil {
 		return x.Items
+	}
+	return nil
+}
+
+func (x *PinTabs_Result) GetSideEffects() *SideEffects {
+	if x != nil {
+		return x.SideEffects
 	}
 	return nil
 }
@@ -1216,7 +1297,9 @@ type GroupTabs_Result struct {
 	// How many tabs it took in.
 	GroupedCount uint32 `protobuf:"varint,2,opt,name=grouped_count,json=groupedCount,proto3" json:"grouped_count,omitempty"`
 	// What happened to each one.
-	Items         []*ItemOutcome `protobuf:"bytes,3,rep,name=items,proto3" json:"items,omitempty"`
+	Items []*ItemOutcome `protobuf:"bytes,3,rep,name=items,proto3" json:"items,omitempty"`
+	// What changed beside that; left out where nothing did.
+	SideEffects   *SideEffects `protobuf:"bytes,4,opt,name=side_effects,json=sideEffects,proto3" json:"side_effects,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1272,13 +1355,22 @@ func (x *GroupTabs_Result) GetItems() []*ItemOutcome {
 	return nil
 }
 
+func (x *GroupTabs_Result) GetSideEffects() *SideEffects {
+	if x != nil {
+		return x.SideEffects
+	}
+	return nil
+}
+
 // What ungroupTabs did.
 type UngroupTabs_Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many tabs are in no group now.
 	UngroupedCount uint32 `protobuf:"varint,1,opt,name=ungrouped_count,json=ungroupedCount,proto3" json:"ungrouped_count,omitempty"`
 	// What happened to each one.
-	Items         []*ItemOutcome `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
+	Items []*ItemOutcome `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
+	// What changed beside that; left out where nothing did.
+	SideEffects   *SideEffects `protobuf:"bytes,3,opt,name=side_effects,json=sideEffects,proto3" json:"side_effects,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1327,13 +1419,22 @@ func (x *UngroupTabs_Result) GetItems() []*ItemOutcome {
 	return nil
 }
 
+func (x *UngroupTabs_Result) GetSideEffects() *SideEffects {
+	if x != nil {
+		return x.SideEffects
+	}
+	return nil
+}
+
 // What moveTabs did.
 type MoveTabs_Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many tabs were moved.
 	MovedCount uint32 `protobuf:"varint,1,opt,name=moved_count,json=movedCount,proto3" json:"moved_count,omitempty"`
 	// What happened to each one.
-	Items         []*ItemOutcome `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
+	Items []*ItemOutcome `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
+	// What changed beside that; left out where nothing did.
+	SideEffects   *SideEffects `protobuf:"bytes,3,opt,name=side_effects,json=sideEffects,proto3" json:"side_effects,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1382,6 +1483,13 @@ func (x *MoveTabs_Result) GetItems() []*ItemOutcome {
 	return nil
 }
 
+func (x *MoveTabs_Result) GetSideEffects() *SideEffects {
+	if x != nil {
+		return x.SideEffects
+	}
+	return nil
+}
+
 // What saveTabs did.
 type SaveTabs_Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1390,7 +1498,9 @@ type SaveTabs_Result struct {
 	// How many of them were closed.
 	ClosedCount uint32 `protobuf:"varint,2,opt,name=closed_count,json=closedCount,proto3" json:"closed_count,omitempty"`
 	// What happened to each one.
-	Items         []*ItemOutcome `protobuf:"bytes,3,rep,name=items,proto3" json:"items,omitempty"`
+	Items []*ItemOutcome `protobuf:"bytes,3,rep,name=items,proto3" json:"items,omitempty"`
+	// What changed beside that; left out where nothing did.
+	SideEffects   *SideEffects `protobuf:"bytes,4,opt,name=side_effects,json=sideEffects,proto3" json:"side_effects,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1446,13 +1556,22 @@ func (x *SaveTabs_Result) GetItems() []*ItemOutcome {
 	return nil
 }
 
+func (x *SaveTabs_Result) GetSideEffects() *SideEffects {
+	if x != nil {
+		return x.SideEffects
+	}
+	return nil
+}
+
 // What restoreTabs did.
 type RestoreTabs_Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many tabs were opened again.
 	RestoredCount uint32 `protobuf:"varint,1,opt,name=restored_count,json=restoredCount,proto3" json:"restored_count,omitempty"`
 	// What happened to each one; new_id is the new tab.
-	Items         []*ItemOutcome `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
+	Items []*ItemOutcome `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
+	// What changed beside that; left out where nothing did.
+	SideEffects   *SideEffects `protobuf:"bytes,3,opt,name=side_effects,json=sideEffects,proto3" json:"side_effects,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1497,6 +1616,13 @@ func (x *RestoreTabs_Result) GetRestoredCount() uint32 {
 func (x *RestoreTabs_Result) GetItems() []*ItemOutcome {
 	if x != nil {
 		return x.Items
+	}
+	return nil
+}
+
+func (x *RestoreTabs_Result) GetSideEffects() *SideEffects {
+	if x != nil {
+		return x.SideEffects
 	}
 	return nil
 }
@@ -1569,37 +1695,45 @@ var File_throwbar_command_v1_tabs_proto protoreflect.FileDescriptor
 
 const file_throwbar_command_v1_tabs_proto_rawDesc = "" +
 	"\n" +
-	"\x1ethrowbar/command/v1/tabs.proto\x12\x13throwbar.command.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fthrowbar/command/v1/state.proto\x1a\x1fthrowbar/option/v1/option.proto\"\x84\x02\n" +
+	"\x1ethrowbar/command/v1/tabs.proto\x12\x13throwbar.command.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fthrowbar/command/v1/state.proto\x1a\x1fthrowbar/option/v1/option.proto\"\xc9\x02\n" +
 	"\aOpenTab\x12\x1c\n" +
 	"\x03url\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01(\x80@R\x03url\x12-\n" +
 	"\twindow_id\x18\x02 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x02H\x00R\bwindowId\x88\x01\x01\x12\x1b\n" +
-	"\x06active\x18\x03 \x01(\bH\x01R\x06active\x88\x01\x01\x1a7\n" +
+	"\x06active\x18\x03 \x01(\bH\x01R\x06active\x88\x01\x01\x1a|\n" +
 	"\x06Result\x12\x1b\n" +
 	"\x06tab_id\x18\x01 \x01(\tB\x04\xd0\xf3\x18\x01R\x05tabId\x12\x10\n" +
-	"\x03url\x18\x02 \x01(\tR\x03url:0\xca\xf3\x18,\b\x02\x10\x01:\n" +
+	"\x03url\x18\x02 \x01(\tR\x03url\x12C\n" +
+	"\fside_effects\x18\x03 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:0\xca\xf3\x18,\b\x02\x10\x01:\n" +
 	"close_tabsJ\ttabCreateJ\ttabs.openJ\x04openB\f\n" +
 	"\n" +
 	"_window_idB\t\n" +
-	"\a_activeJ\x04\b\x04\x10\x05R\x05index\"\xc6\x01\n" +
+	"\a_activeJ\x04\b\x04\x10\x05R\x05index\"\xb7\x02\n" +
 	"\tCloseTabs\x12.\n" +
-	"\atab_ids\x18\x01 \x03(\tB\x15\xbaH\x0e\x92\x01\v\b\x01\x10\xf4\x03\"\x04r\x02\x10\x01\xd0\xf3\x18\x01R\x06tabIds\x1ac\n" +
+	"\atab_ids\x18\x01 \x03(\tB\x15\xbaH\x0e\x92\x01\v\b\x01\x10\xf4\x03\"\x04r\x02\x10\x01\xd0\xf3\x18\x01R\x06tabIds\x12\x1f\n" +
+	"\x05force\x18\x02 \x01(\bB\x04\xd8\xf3\x18\x01H\x00R\x05force\x88\x01\x01\x1a\xa8\x01\n" +
 	"\x06Result\x12!\n" +
 	"\fclosed_count\x18\x01 \x01(\rR\vclosedCount\x126\n" +
-	"\x05items\x18\x02 \x03(\v2 .throwbar.command.v1.ItemOutcomeR\x05items:$\xca\xf3\x18 \b\x03\x10\x01 \x14:\frestore_tabs@\x02J\btabClose\"\xf8\x01\n" +
+	"\x05items\x18\x02 \x03(\v2 .throwbar.command.v1.ItemOutcomeR\x05items\x12C\n" +
+	"\fside_effects\x18\x03 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:$\xca\xf3\x18 \b\x03\x10\x01 \x14:\frestore_tabs@\x02J\btabCloseB\b\n" +
+	"\x06_force\"\xe8\x02\n" +
 	"\x0eCloseTabsByUrl\x12 \n" +
-	"\x03url\x18\x01 \x01(\tB\x0e\xbaH\ar\x05\x10\x01(\x80@\xd0\xf3\x18\x06R\x03url\x1a\x93\x01\n" +
+	"\x03url\x18\x01 \x01(\tB\x0e\xbaH\ar\x05\x10\x01(\x80@\xd0\xf3\x18\x06R\x03url\x12\x1f\n" +
+	"\x05force\x18\x02 \x01(\bB\x04\xd8\xf3\x18\x01H\x00R\x05force\x88\x01\x01\x1a\xd8\x01\n" +
 	"\x06Result\x12\x16\n" +
 	"\x06closed\x18\x01 \x01(\bR\x06closed\x12!\n" +
 	"\fclosed_count\x18\x02 \x01(\rR\vclosedCount\x126\n" +
 	"\x05items\x18\x03 \x03(\v2 .throwbar.command.v1.ItemOutcomeR\x05items\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason:.\xca\xf3\x18*\b\x03\x10\x01:\frestore_tabs@\x02J\bcloseTabJ\n" +
-	"tabs.close\"\xa9\x01\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12C\n" +
+	"\fside_effects\x18\x05 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:.\xca\xf3\x18*\b\x03\x10\x01:\frestore_tabs@\x02J\bcloseTabJ\n" +
+	"tabs.closeB\b\n" +
+	"\x06_force\"\xee\x01\n" +
 	"\vActivateTab\x12\"\n" +
 	"\x06tab_id\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x01R\x05tabId\x12&\n" +
-	"\ffocus_window\x18\x02 \x01(\bH\x00R\vfocusWindow\x88\x01\x01\x1a&\n" +
+	"\ffocus_window\x18\x02 \x01(\bH\x00R\vfocusWindow\x88\x01\x01\x1ak\n" +
 	"\x06Result\x12\x1c\n" +
-	"\tactivated\x18\x01 \x01(\bR\tactivated:\x15\xca\xf3\x18\x11\b\x02\x10\x01\x18\x01J\ttabSwitchB\x0f\n" +
+	"\tactivated\x18\x01 \x01(\bR\tactivated\x12C\n" +
+	"\fside_effects\x18\x02 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:\x15\xca\xf3\x18\x11\b\x02\x10\x01\x18\x01J\ttabSwitchB\x0f\n" +
 	"\r_focus_window\"\x82\x01\n" +
 	"\vNavigateTab\x12\"\n" +
 	"\x06tab_id\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x01R\x05tabId\x12\x1c\n" +
@@ -1615,13 +1749,14 @@ const file_throwbar_command_v1_tabs_proto_rawDesc = "" +
 	"\x0ereloaded_count\x18\x01 \x01(\rR\rreloadedCount\x126\n" +
 	"\x05items\x18\x02 \x03(\v2 .throwbar.command.v1.ItemOutcomeR\x05items:\n" +
 	"\xca\xf3\x18\x06\b\x02\x10\x01 dB\x0f\n" +
-	"\r_bypass_cache\"\xe6\x01\n" +
+	"\r_bypass_cache\"\xac\x02\n" +
 	"\aPinTabs\x12.\n" +
 	"\atab_ids\x18\x01 \x03(\tB\x15\xbaH\x0e\x92\x01\v\b\x01\x10\xf4\x03\"\x04r\x02\x10\x01\xd0\xf3\x18\x01R\x06tabIds\x12#\n" +
-	"\x06pinned\x18\x02 \x01(\bB\x06\xbaH\x03\xc8\x01\x01H\x00R\x06pinned\x88\x01\x01\x1ac\n" +
+	"\x06pinned\x18\x02 \x01(\bB\x06\xbaH\x03\xc8\x01\x01H\x00R\x06pinned\x88\x01\x01\x1a\xa8\x01\n" +
 	"\x06Result\x12!\n" +
 	"\fpinned_count\x18\x01 \x01(\rR\vpinnedCount\x126\n" +
-	"\x05items\x18\x02 \x03(\v2 .throwbar.command.v1.ItemOutcomeR\x05items:\x16\xca\xf3\x18\x12\b\x02\x10\x01\x18\x01 d:\bpin_tabsB\t\n" +
+	"\x05items\x18\x02 \x03(\v2 .throwbar.command.v1.ItemOutcomeR\x05items\x12C\n" +
+	"\fside_effects\x18\x03 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:\x16\xca\xf3\x18\x12\b\x02\x10\x01\x18\x01 d:\bpin_tabsB\t\n" +
 	"\a_pinned\"\xe3\x01\n" +
 	"\bMuteTabs\x12.\n" +
 	"\atab_ids\x18\x01 \x03(\tB\x15\xbaH\x0e\x92\x01\v\b\x01\x10\xf4\x03\"\x04r\x02\x10\x01\xd0\xf3\x18\x01R\x06tabIds\x12!\n" +
@@ -1630,49 +1765,60 @@ const file_throwbar_command_v1_tabs_proto_rawDesc = "" +
 	"\vmuted_count\x18\x01 \x01(\rR\n" +
 	"mutedCount\x126\n" +
 	"\x05items\x18\x02 \x03(\v2 .throwbar.command.v1.ItemOutcomeR\x05items:\x17\xca\xf3\x18\x13\b\x02\x10\x01\x18\x01 d:\tmute_tabsB\b\n" +
-	"\x06_muted\"\xdd\x02\n" +
+	"\x06_muted\"\x95\x04\n" +
 	"\tGroupTabs\x12.\n" +
 	"\atab_ids\x18\x01 \x03(\tB\x15\xbaH\x0e\x92\x01\v\b\x01\x10\xf4\x03\"\x04r\x02\x10\x01\xd0\xf3\x18\x01R\x06tabIds\x12\"\n" +
 	"\x05title\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18PH\x00R\x05title\x88\x01\x01\x12D\n" +
 	"\x06colour\x18\x03 \x01(\x0e2\x1b.throwbar.command.v1.ColourB\n" +
-	"\xbaH\a\x82\x01\x04\x10\x01 \x00H\x01R\x06colour\x88\x01\x01\x1a\x86\x01\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \x00H\x01R\x06colour\x88\x01\x01\x12-\n" +
+	"\twindow_id\x18\x04 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x02H\x02R\bwindowId\x88\x01\x01\x12$\n" +
+	"\vallow_unpin\x18\x05 \x01(\bH\x03R\n" +
+	"allowUnpin\x88\x01\x01\x1a\xcb\x01\n" +
 	"\x06Result\x12\x1f\n" +
 	"\bgroup_id\x18\x01 \x01(\tB\x04\xd0\xf3\x18\x03R\agroupId\x12#\n" +
 	"\rgrouped_count\x18\x02 \x01(\rR\fgroupedCount\x126\n" +
-	"\x05items\x18\x03 \x03(\v2 .throwbar.command.v1.ItemOutcomeR\x05items:\x18\xca\xf3\x18\x14\b\x02\x10\x01 d:\fungroup_tabsB\b\n" +
+	"\x05items\x18\x03 \x03(\v2 .throwbar.command.v1.ItemOutcomeR\x05items\x12C\n" +
+	"\fside_effects\x18\x04 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:\x18\xca\xf3\x18\x14\b\x02\x10\x01 d:\fungroup_tabsB\b\n" +
 	"\x06_titleB\t\n" +
-	"\a_colour\"\xc2\x01\n" +
+	"\a_colourB\f\n" +
+	"\n" +
+	"_window_idB\x0e\n" +
+	"\f_allow_unpin\"\x88\x02\n" +
 	"\vUngroupTabs\x12.\n" +
-	"\atab_ids\x18\x01 \x03(\tB\x15\xbaH\x0e\x92\x01\v\b\x01\x10\xf4\x03\"\x04r\x02\x10\x01\xd0\xf3\x18\x01R\x06tabIds\x1ai\n" +
+	"\atab_ids\x18\x01 \x03(\tB\x15\xbaH\x0e\x92\x01\v\b\x01\x10\xf4\x03\"\x04r\x02\x10\x01\xd0\xf3\x18\x01R\x06tabIds\x1a\xae\x01\n" +
 	"\x06Result\x12'\n" +
 	"\x0fungrouped_count\x18\x01 \x01(\rR\x0eungroupedCount\x126\n" +
-	"\x05items\x18\x02 \x03(\v2 .throwbar.command.v1.ItemOutcomeR\x05items:\x18\xca\xf3\x18\x14\b\x02\x10\x01\x18\x01 d:\n" +
-	"group_tabs\"\xa1\x02\n" +
+	"\x05items\x18\x02 \x03(\v2 .throwbar.command.v1.ItemOutcomeR\x05items\x12C\n" +
+	"\fside_effects\x18\x03 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:\x18\xca\xf3\x18\x14\b\x02\x10\x01\x18\x01 d:\n" +
+	"group_tabs\"\xe7\x02\n" +
 	"\bMoveTabs\x12.\n" +
 	"\atab_ids\x18\x01 \x03(\tB\x15\xbaH\x0e\x92\x01\v\b\x01\x10\xf4\x03\"\x04r\x02\x10\x01\xd0\xf3\x18\x01R\x06tabIds\x12-\n" +
 	"\twindow_id\x18\x02 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x02H\x00R\bwindowId\x88\x01\x01\x12$\n" +
-	"\x05index\x18\x03 \x01(\rB\t\xbaH\x06*\x04\x18\xa0\x8d\x06H\x01R\x05index\x88\x01\x01\x1aa\n" +
+	"\x05index\x18\x03 \x01(\rB\t\xbaH\x06*\x04\x18\xa0\x8d\x06H\x01R\x05index\x88\x01\x01\x1a\xa6\x01\n" +
 	"\x06Result\x12\x1f\n" +
 	"\vmoved_count\x18\x01 \x01(\rR\n" +
 	"movedCount\x126\n" +
-	"\x05items\x18\x02 \x03(\v2 .throwbar.command.v1.ItemOutcomeR\x05items:\x15\xca\xf3\x18\x11\b\x02\x10\x01 d:\tmove_tabsB\f\n" +
+	"\x05items\x18\x02 \x03(\v2 .throwbar.command.v1.ItemOutcomeR\x05items\x12C\n" +
+	"\fside_effects\x18\x03 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:\x15\xca\xf3\x18\x11\b\x02\x10\x01 d:\tmove_tabsB\f\n" +
 	"\n" +
 	"_window_idB\b\n" +
-	"\x06_index\"\x82\x02\n" +
+	"\x06_index\"\xc7\x02\n" +
 	"\bSaveTabs\x12.\n" +
 	"\atab_ids\x18\x01 \x03(\tB\x15\xbaH\x0e\x92\x01\v\b\x01\x10\xf4\x03\"\x04r\x02\x10\x01\xd0\xf3\x18\x01R\x06tabIds\x12\x19\n" +
-	"\x05close\x18\x02 \x01(\bH\x00R\x05close\x88\x01\x01\x1a\x84\x01\n" +
+	"\x05close\x18\x02 \x01(\bH\x00R\x05close\x88\x01\x01\x1a\xc9\x01\n" +
 	"\x06Result\x12\x1f\n" +
 	"\vsaved_count\x18\x01 \x01(\rR\n" +
 	"savedCount\x12!\n" +
 	"\fclosed_count\x18\x02 \x01(\rR\vclosedCount\x126\n" +
-	"\x05items\x18\x03 \x03(\v2 .throwbar.command.v1.ItemOutcomeR\x05items:\x1a\xca\xf3\x18\x16\b\x03\x10\x01 \x14:\frestore_tabs@\x01B\b\n" +
-	"\x06_close\"\xc6\x01\n" +
+	"\x05items\x18\x03 \x03(\v2 .throwbar.command.v1.ItemOutcomeR\x05items\x12C\n" +
+	"\fside_effects\x18\x04 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:\x1a\xca\xf3\x18\x16\b\x03\x10\x01 \x14:\frestore_tabs@\x01B\b\n" +
+	"\x06_close\"\x8c\x02\n" +
 	"\vRestoreTabs\x122\n" +
-	"\tsaved_ids\x18\x01 \x03(\tB\x15\xbaH\x0e\x92\x01\v\b\x01\x10\xf4\x03\"\x04r\x02\x10\x01\xd0\xf3\x18\x04R\bsavedIds\x1ag\n" +
+	"\tsaved_ids\x18\x01 \x03(\tB\x15\xbaH\x0e\x92\x01\v\b\x01\x10\xf4\x03\"\x04r\x02\x10\x01\xd0\xf3\x18\x04R\bsavedIds\x1a\xac\x01\n" +
 	"\x06Result\x12%\n" +
 	"\x0erestored_count\x18\x01 \x01(\rR\rrestoredCount\x126\n" +
-	"\x05items\x18\x02 \x03(\v2 .throwbar.command.v1.ItemOutcomeR\x05items:\x1a\xca\xf3\x18\x16\b\x02\x10\x01 2*\x02\b<:\n" +
+	"\x05items\x18\x02 \x03(\v2 .throwbar.command.v1.ItemOutcomeR\x05items\x12C\n" +
+	"\fside_effects\x18\x03 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:\x1a\xca\xf3\x18\x16\b\x02\x10\x01 2*\x02\b<:\n" +
 	"close_tabs\"\x8b\x01\n" +
 	"\fGetActiveTab\x1a]\n" +
 	"\x06Result\x12 \n" +
@@ -1725,25 +1871,36 @@ var file_throwbar_command_v1_tabs_proto_goTypes = []any{
 	(*RestoreTabs_Result)(nil),    // 26: throwbar.command.v1.RestoreTabs.Result
 	(*GetActiveTab_Result)(nil),   // 27: throwbar.command.v1.GetActiveTab.Result
 	(Colour)(0),                   // 28: throwbar.command.v1.Colour
-	(*ItemOutcome)(nil),           // 29: throwbar.command.v1.ItemOutcome
+	(*SideEffects)(nil),           // 29: throwbar.command.v1.SideEffects
+	(*ItemOutcome)(nil),           // 30: throwbar.command.v1.ItemOutcome
 }
 var file_throwbar_command_v1_tabs_proto_depIdxs = []int32{
 	28, // 0: throwbar.command.v1.GroupTabs.colour:type_name -> throwbar.command.v1.Colour
-	29, // 1: throwbar.command.v1.CloseTabs.Result.items:type_name -> throwbar.command.v1.ItemOutcome
-	29, // 2: throwbar.command.v1.CloseTabsByUrl.Result.items:type_name -> throwbar.command.v1.ItemOutcome
-	29, // 3: throwbar.command.v1.ReloadTabs.Result.items:type_name -> throwbar.command.v1.ItemOutcome
-	29, // 4: throwbar.command.v1.PinTabs.Result.items:type_name -> throwbar.command.v1.ItemOutcome
-	29, // 5: throwbar.command.v1.MuteTabs.Result.items:type_name -> throwbar.command.v1.ItemOutcome
-	29, // 6: throwbar.command.v1.GroupTabs.Result.items:type_name -> throwbar.command.v1.ItemOutcome
-	29, // 7: throwbar.command.v1.UngroupTabs.Result.items:type_name -> throwbar.command.v1.ItemOutcome
-	29, // 8: throwbar.command.v1.MoveTabs.Result.items:type_name -> throwbar.command.v1.ItemOutcome
-	29, // 9: throwbar.command.v1.SaveTabs.Result.items:type_name -> throwbar.command.v1.ItemOutcome
-	29, // 10: throwbar.command.v1.RestoreTabs.Result.items:type_name -> throwbar.command.v1.ItemOutcome
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	29, // 1: throwbar.command.v1.OpenTab.Result.side_effects:type_name -> throwbar.command.v1.SideEffects
+	30, // 2: throwbar.command.v1.CloseTabs.Result.items:type_name -> throwbar.command.v1.ItemOutcome
+	29, // 3: throwbar.command.v1.CloseTabs.Result.side_effects:type_name -> throwbar.command.v1.SideEffects
+	30, // 4: throwbar.command.v1.CloseTabsByUrl.Result.items:type_name -> throwbar.command.v1.ItemOutcome
+	29, // 5: throwbar.command.v1.CloseTabsByUrl.Result.side_effects:type_name -> throwbar.command.v1.SideEffects
+	29, // 6: throwbar.command.v1.ActivateTab.Result.side_effects:type_name -> throwbar.command.v1.SideEffects
+	30, // 7: throwbar.command.v1.ReloadTabs.Result.items:type_name -> throwbar.command.v1.ItemOutcome
+	30, // 8: throwbar.command.v1.PinTabs.Result.items:type_name -> throwbar.command.v1.ItemOutcome
+	29, // 9: throwbar.command.v1.PinTabs.Result.side_effects:type_name -> throwbar.command.v1.SideEffects
+	30, // 10: throwbar.command.v1.MuteTabs.Result.items:type_name -> throwbar.command.v1.ItemOutcome
+	30, // 11: throwbar.command.v1.GroupTabs.Result.items:type_name -> throwbar.command.v1.ItemOutcome
+	29, // 12: throwbar.command.v1.GroupTabs.Result.side_effects:type_name -> throwbar.command.v1.SideEffects
+	30, // 13: throwbar.command.v1.UngroupTabs.Result.items:type_name -> throwbar.command.v1.ItemOutcome
+	29, // 14: throwbar.command.v1.UngroupTabs.Result.side_effects:type_name -> throwbar.command.v1.SideEffects
+	30, // 15: throwbar.command.v1.MoveTabs.Result.items:type_name -> throwbar.command.v1.ItemOutcome
+	29, // 16: throwbar.command.v1.MoveTabs.Result.side_effects:type_name -> throwbar.command.v1.SideEffects
+	30, // 17: throwbar.command.v1.SaveTabs.Result.items:type_name -> throwbar.command.v1.ItemOutcome
+	29, // 18: throwbar.command.v1.SaveTabs.Result.side_effects:type_name -> throwbar.command.v1.SideEffects
+	30, // 19: throwbar.command.v1.RestoreTabs.Result.items:type_name -> throwbar.command.v1.ItemOutcome
+	29, // 20: throwbar.command.v1.RestoreTabs.Result.side_effects:type_name -> throwbar.command.v1.SideEffects
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_throwbar_command_v1_tabs_proto_init() }
@@ -1753,6 +1910,8 @@ func file_throwbar_command_v1_tabs_proto_init() {
 	}
 	file_throwbar_command_v1_state_proto_init()
 	file_throwbar_command_v1_tabs_proto_msgTypes[0].OneofWrappers = []any{}
+	file_throwbar_command_v1_tabs_proto_msgTypes[1].OneofWrappers = []any{}
+	file_throwbar_command_v1_tabs_proto_msgTypes[2].OneofWrappers = []any{}
 	file_throwbar_command_v1_tabs_proto_msgTypes[3].OneofWrappers = []any{}
 	file_throwbar_command_v1_tabs_proto_msgTypes[5].OneofWrappers = []any{}
 	file_throwbar_command_v1_tabs_proto_msgTypes[6].OneofWrappers = []any{}

@@ -127,6 +127,10 @@ const (
 	DeviceChange_DEVICE_CHANGE_REVOKED DeviceChange = 5
 	// It has another token.
 	DeviceChange_DEVICE_CHANGE_ROTATED DeviceChange = 6
+	// A person has paused it on the device itself.
+	DeviceChange_DEVICE_CHANGE_PAUSED DeviceChange = 7
+	// A person has ended the pause.
+	DeviceChange_DEVICE_CHANGE_RESUMED DeviceChange = 8
 )
 
 // Enum value maps for DeviceChange.
@@ -139,6 +143,8 @@ var (
 		4: "DEVICE_CHANGE_RENAMED",
 		5: "DEVICE_CHANGE_REVOKED",
 		6: "DEVICE_CHANGE_ROTATED",
+		7: "DEVICE_CHANGE_PAUSED",
+		8: "DEVICE_CHANGE_RESUMED",
 	}
 	DeviceChange_value = map[string]int32{
 		"DEVICE_CHANGE_UNSPECIFIED": 0,
@@ -148,6 +154,8 @@ var (
 		"DEVICE_CHANGE_RENAMED":     4,
 		"DEVICE_CHANGE_REVOKED":     5,
 		"DEVICE_CHANGE_ROTATED":     6,
+		"DEVICE_CHANGE_PAUSED":      7,
+		"DEVICE_CHANGE_RESUMED":     8,
 	}
 )
 
@@ -2405,7 +2413,7 @@ const file_throwbar_control_v1_commands_proto_rawDesc = "" +
 	"\fSTATE_FAILED\x10\x06\x12\x11\n" +
 	"\rSTATE_EXPIRED\x10\a\x12\x13\n" +
 	"\x0fSTATE_CANCELLED\x10\b\x12\x15\n" +
-	"\x11STATE_INTERRUPTED\x10\t*\xcd\x01\n" +
+	"\x11STATE_INTERRUPTED\x10\t*\x82\x02\n" +
 	"\fDeviceChange\x12\x1d\n" +
 	"\x19DEVICE_CHANGE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14DEVICE_CHANGE_PAIRED\x10\x01\x12\x18\n" +
@@ -2413,7 +2421,9 @@ const file_throwbar_control_v1_commands_proto_rawDesc = "" +
 	"\x15DEVICE_CHANGE_OFFLINE\x10\x03\x12\x19\n" +
 	"\x15DEVICE_CHANGE_RENAMED\x10\x04\x12\x19\n" +
 	"\x15DEVICE_CHANGE_REVOKED\x10\x05\x12\x19\n" +
-	"\x15DEVICE_CHANGE_ROTATED\x10\x062\xd1\x06\n" +
+	"\x15DEVICE_CHANGE_ROTATED\x10\x06\x12\x18\n" +
+	"\x14DEVICE_CHANGE_PAUSED\x10\a\x12\x19\n" +
+	"\x15DEVICE_CHANGE_RESUMED\x10\b2\xd1\x06\n" +
 	"\x0eCommandService\x12_\n" +
 	"\bDispatch\x12$.throwbar.control.v1.DispatchRequest\x1a%.throwbar.control.v1.DispatchResponse\"\x06\xca\xf3\x18\x02\b\x03\x12Y\n" +
 	"\x06Submit\x12\".throwbar.control.v1.SubmitRequest\x1a#.throwbar.control.v1.SubmitResponse\"\x06\xca\xf3\x18\x02\b\x03\x12u\n" +

@@ -109,7 +109,9 @@ type Device struct {
 	// Names of the commands that it runs; empty while it has never been connected.
 	Actions []string `protobuf:"bytes,11,rep,name=actions,proto3" json:"actions,omitempty"`
 	// How far its wall clock was ahead of the server's when it last connected; negative if behind. Nothing depends on it.
-	ClockSkew     *durationpb.Duration `protobuf:"bytes,12,opt,name=clock_skew,json=clockSkew,proto3" json:"clock_skew,omitempty"`
+	ClockSkew *durationpb.Duration `protobuf:"bytes,12,opt,name=clock_skew,json=clockSkew,proto3" json:"clock_skew,omitempty"`
+	// Whether a person has paused it on the device itself: it is connected and answers commands REFUSED.
+	Paused        bool `protobuf:"varint,13,opt,name=paused,proto3" json:"paused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -226,6 +228,13 @@ func (x *Device) GetClockSkew() *durationpb.Duration {
 		return x.ClockSkew
 	}
 	return nil
+}
+
+func (x *Device) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
 }
 
 // ListDevicesRequest asks for devices.
@@ -1373,7 +1382,7 @@ const file_throwbar_control_v1_devices_proto_rawDesc = "" +
 	"!throwbar/control/v1/devices.proto\x12\x13throwbar.control.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fthrowbar/device/v1/device.proto\x1a\x1fthrowbar/option/v1/option.proto\"P\n" +
 	"\tFreshness\x12\x12\n" +
 	"\x04live\x18\x01 \x01(\bR\x04live\x12/\n" +
-	"\x05as_of\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\"\xd8\x03\n" +
+	"\x05as_of\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\"\xf0\x03\n" +
 	"\x06Device\x12!\n" +
 	"\tdevice_id\x18\x01 \x01(\tB\x04\xd0\xf3\x18\x05R\bdeviceId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12,\n" +
@@ -1388,7 +1397,8 @@ const file_throwbar_control_v1_devices_proto_rawDesc = "" +
 	" \x01(\v2\x1e.throwbar.control.v1.FreshnessR\tfreshness\x12\x18\n" +
 	"\aactions\x18\v \x03(\tR\aactions\x128\n" +
 	"\n" +
-	"clock_skew\x18\f \x01(\v2\x19.google.protobuf.DurationR\tclockSkew\"\xc3\x01\n" +
+	"clock_skew\x18\f \x01(\v2\x19.google.protobuf.DurationR\tclockSkew\x12\x16\n" +
+	"\x06paused\x18\r \x01(\bR\x06paused\"\xc3\x01\n" +
 	"\x12ListDevicesRequest\x12$\n" +
 	"\vonline_only\x18\x01 \x01(\bH\x00R\n" +
 	"onlineOnly\x88\x01\x01\x12,\n" +

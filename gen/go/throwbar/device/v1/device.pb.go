@@ -694,6 +694,7 @@ type DeviceFrame struct {
 	//	*DeviceFrame_Snapshot
 	//	*DeviceFrame_Delta
 	//	*DeviceFrame_Goodbye
+	//	*DeviceFrame_Condition
 	Kind          isDeviceFrame_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -799,6 +800,15 @@ func (x *DeviceFrame) GetGoodbye() *Goodbye {
 	return nil
 }
 
+func (x *DeviceFrame) GetCondition() *Condition {
+	if x != nil {
+		if x, ok := x.Kind.(*DeviceFrame_Condition); ok {
+			return x.Condition
+		}
+	}
+	return nil
+}
+
 type isDeviceFrame_Kind interface {
 	isDeviceFrame_Kind()
 }
@@ -838,6 +848,11 @@ type DeviceFrame_Goodbye struct {
 	Goodbye *Goodbye `protobuf:"bytes,7,opt,name=goodbye,proto3,oneof"`
 }
 
+type DeviceFrame_Condition struct {
+	// What a person has set on it.
+	Condition *Condition `protobuf:"bytes,8,opt,name=condition,proto3,oneof"`
+}
+
 func (*DeviceFrame_Hello) isDeviceFrame_Kind() {}
 
 func (*DeviceFrame_Heartbeat) isDeviceFrame_Kind() {}
@@ -851,6 +866,8 @@ func (*DeviceFrame_Snapshot) isDeviceFrame_Kind() {}
 func (*DeviceFrame_Delta) isDeviceFrame_Kind() {}
 
 func (*DeviceFrame_Goodbye) isDeviceFrame_Kind() {}
+
+func (*DeviceFrame_Condition) isDeviceFrame_Kind() {}
 
 // ServerFrame is what the server says.
 type ServerFrame struct {
@@ -1066,7 +1083,9 @@ type Hello struct {
 	Time *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=time,proto3" json:"time,omitempty"`
 	// Number of this dial of the device: each one is higher than those before it, also across restarts of its program. A
 	// Hello with a lower number than the present link's comes late and does not replace it. Zero if it does not count.
-	Dial          uint64 `protobuf:"varint,11,opt,name=dial,proto3" json:"dial,omitempty"`
+	Dial uint64 `protobuf:"varint,11,opt,name=dial,proto3" json:"dial,omitempty"`
+	// Whether a person has paused it: it answers commands REFUSED.
+	Paused        bool `protobuf:"varint,12,opt,name=paused,proto3" json:"paused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1176,6 +1195,13 @@ func (x *Hello) GetDial() uint64 {
 		return x.Dial
 	}
 	return 0
+}
+
+func (x *Hello) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
 }
 
 // Welcome says that the link stands.
@@ -1624,7 +1650,9 @@ type Delta struct {
 	// Tabs that are new or changed, whole.
 	Tabs []*v1.Tab `protobuf:"bytes,4,rep,name=tabs,proto3" json:"tabs,omitempty"`
 	// Ids of tabs, windows and groups that are gone.
-	Removed       []string `protobuf:"bytes,5,rep,name=removed,proto3" json:"removed,omitempty"`
+	Removed []string `protobuf:"bytes,5,rep,name=removed,proto3" json:"removed,omitempty"`
+	// Tabs that the browser gave another id. The old ids are not in removed.
+	Replaced      []*Replacement `protobuf:"bytes,6,rep,name=replaced,proto3" json:"replaced,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1694,6 +1722,114 @@ func (x *Delta) GetRemoved() []string {
 	return nil
 }
 
+func (x *Delta) GetReplaced() []*Replacement {
+	if x != nil {
+		return x.Replaced
+	}
+	return nil
+}
+
+// Replacement is a tab that has another id now, and is the same tab for whoever uses it.
+type Replacement struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id that it had.
+	OldTabId string `protobuf:"bytes,1,opt,name=old_tab_id,json=oldTabId,proto3" json:"old_tab_id,omitempty"`
+	// The id that it has.
+	NewTabId      string `protobuf:"bytes,2,opt,name=new_tab_id,json=newTabId,proto3" json:"new_tab_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Replacement) Reset() {
+	*x = Replacement{}
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Replacement) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Replacement) ProtoMessage() {}
+
+func (x *Replacement) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Replacement.ProtoReflect.Descriptor instead.
+func (*Replacement) Descriptor() ([]byte, []int) {
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Replacement) GetOldTabId() string {
+	if x != nil {
+		return x.OldTabId
+	}
+	return ""
+}
+
+func (x *Replacement) GetNewTabId() string {
+	if x != nil {
+		return x.NewTabId
+	}
+	return ""
+}
+
+// Condition is what a person has set on the device itself. It is sent when that changes; Hello has it, too.
+type Condition struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether it is paused: it answers commands REFUSED.
+	Paused        bool `protobuf:"varint,1,opt,name=paused,proto3" json:"paused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Condition) Reset() {
+	*x = Condition{}
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Condition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Condition) ProtoMessage() {}
+
+func (x *Condition) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Condition.ProtoReflect.Descriptor instead.
+func (*Condition) Descriptor() ([]byte, []int) {
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Condition) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
 // Goodbye says that the device leaves on purpose.
 type Goodbye struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1705,7 +1841,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[20]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1717,7 +1853,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[20]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1730,7 +1866,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{20}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Goodbye) GetReason() string {
@@ -1761,7 +1897,7 @@ type CommandRequest struct {
 
 func (x *CommandRequest) Reset() {
 	*x = CommandRequest{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[21]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1773,7 +1909,7 @@ func (x *CommandRequest) String() string {
 func (*CommandRequest) ProtoMessage() {}
 
 func (x *CommandRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[21]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1786,7 +1922,7 @@ func (x *CommandRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandRequest.ProtoReflect.Descriptor instead.
 func (*CommandRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{21}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CommandRequest) GetCommandId() string {
@@ -1842,7 +1978,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[22]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1854,7 +1990,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[22]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1867,7 +2003,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{22}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CancelRequest) GetCommandId() string {
@@ -1886,7 +2022,7 @@ type RotateRequest struct {
 
 func (x *RotateRequest) Reset() {
 	*x = RotateRequest{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[23]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1898,7 +2034,7 @@ func (x *RotateRequest) String() string {
 func (*RotateRequest) ProtoMessage() {}
 
 func (x *RotateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[23]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1911,7 +2047,7 @@ func (x *RotateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateRequest.ProtoReflect.Descriptor instead.
 func (*RotateRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{23}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{25}
 }
 
 // OutcomeReceipt says that the server has written outcomes down.
@@ -1925,7 +2061,7 @@ type OutcomeReceipt struct {
 
 func (x *OutcomeReceipt) Reset() {
 	*x = OutcomeReceipt{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[24]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1937,7 +2073,7 @@ func (x *OutcomeReceipt) String() string {
 func (*OutcomeReceipt) ProtoMessage() {}
 
 func (x *OutcomeReceipt) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[24]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1950,7 +2086,7 @@ func (x *OutcomeReceipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutcomeReceipt.ProtoReflect.Descriptor instead.
 func (*OutcomeReceipt) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{24}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *OutcomeReceipt) GetCommandIds() []string {
@@ -1971,7 +2107,7 @@ type Resync struct {
 
 func (x *Resync) Reset() {
 	*x = Resync{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[25]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1983,7 +2119,7 @@ func (x *Resync) String() string {
 func (*Resync) ProtoMessage() {}
 
 func (x *Resync) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[25]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1996,7 +2132,7 @@ func (x *Resync) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resync.ProtoReflect.Descriptor instead.
 func (*Resync) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{25}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Resync) GetReason() string {
@@ -2019,7 +2155,7 @@ type LinkEnd struct {
 
 func (x *LinkEnd) Reset() {
 	*x = LinkEnd{}
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[26]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2031,7 +2167,7 @@ func (x *LinkEnd) String() string {
 func (*LinkEnd) ProtoMessage() {}
 
 func (x *LinkEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_device_v1_device_proto_msgTypes[26]
+	mi := &file_throwbar_device_v1_device_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2044,7 +2180,7 @@ func (x *LinkEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkEnd.ProtoReflect.Descriptor instead.
 func (*LinkEnd) Descriptor() ([]byte, []int) {
-	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{26}
+	return file_throwbar_device_v1_device_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *LinkEnd) GetReason() EndReason {
@@ -2094,7 +2230,7 @@ const file_throwbar_device_v1_device_proto_rawDesc = "" +
 	"\bsequence\x18\x02 \x01(\x04B\a\xbaH\x042\x02(\x01R\bsequence\x12D\n" +
 	"\x06frames\x18\x03 \x03(\v2\x1f.throwbar.device.v1.DeviceFrameB\v\xbaH\b\x92\x01\x05\b\x01\x10\x80\x02R\x06frames\",\n" +
 	"\x0eReportResponse\x12\x1a\n" +
-	"\bsequence\x18\x01 \x01(\x04R\bsequence\"\xbf\x03\n" +
+	"\bsequence\x18\x01 \x01(\x04R\bsequence\"\xfe\x03\n" +
 	"\vDeviceFrame\x121\n" +
 	"\x05hello\x18\x01 \x01(\v2\x19.throwbar.device.v1.HelloH\x00R\x05hello\x12C\n" +
 	"\theartbeat\x18\x02 \x01(\v2#.throwbar.device.v1.DeviceHeartbeatH\x00R\theartbeat\x12O\n" +
@@ -2102,7 +2238,8 @@ const file_throwbar_device_v1_device_proto_rawDesc = "" +
 	"\aoutcome\x18\x04 \x01(\v2\x1b.throwbar.device.v1.OutcomeH\x00R\aoutcome\x12:\n" +
 	"\bsnapshot\x18\x05 \x01(\v2\x1c.throwbar.device.v1.SnapshotH\x00R\bsnapshot\x121\n" +
 	"\x05delta\x18\x06 \x01(\v2\x19.throwbar.device.v1.DeltaH\x00R\x05delta\x127\n" +
-	"\agoodbye\x18\a \x01(\v2\x1b.throwbar.device.v1.GoodbyeH\x00R\agoodbyeB\x06\n" +
+	"\agoodbye\x18\a \x01(\v2\x1b.throwbar.device.v1.GoodbyeH\x00R\agoodbye\x12=\n" +
+	"\tcondition\x18\b \x01(\v2\x1d.throwbar.device.v1.ConditionH\x00R\tconditionB\x06\n" +
 	"\x04kind\"\xf4\x03\n" +
 	"\vServerFrame\x127\n" +
 	"\awelcome\x18\x01 \x01(\v2\x1b.throwbar.device.v1.WelcomeH\x00R\awelcome\x12C\n" +
@@ -2113,7 +2250,7 @@ const file_throwbar_device_v1_device_proto_rawDesc = "" +
 	"\x06resync\x18\x06 \x01(\v2\x1a.throwbar.device.v1.ResyncH\x00R\x06resync\x12/\n" +
 	"\x03end\x18\a \x01(\v2\x1b.throwbar.device.v1.LinkEndH\x00R\x03end\x12;\n" +
 	"\x06rotate\x18\b \x01(\v2!.throwbar.device.v1.RotateRequestH\x00R\x06rotateB\x06\n" +
-	"\x04kind\"\xf0\x03\n" +
+	"\x04kind\"\x88\x04\n" +
 	"\x05Hello\x12*\n" +
 	"\tdevice_id\x18\x01 \x01(\tB\r\xbaH\x06r\x04\x10\x01\x18 \xd0\xf3\x18\x05R\bdeviceId\x12!\n" +
 	"\aversion\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\aversion\x12\x1e\n" +
@@ -2127,7 +2264,8 @@ const file_throwbar_device_v1_device_proto_rawDesc = "" +
 	"\boutcomes\x18\t \x03(\v2\x1b.throwbar.device.v1.OutcomeB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\boutcomes\x12.\n" +
 	"\x04time\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
-	"\x04dial\x18\v \x01(\x04R\x04dial\"\x9b\x02\n" +
+	"\x04dial\x18\v \x01(\x04R\x04dial\x12\x16\n" +
+	"\x06paused\x18\f \x01(\bR\x06paused\"\x9b\x02\n" +
 	"\aWelcome\x12\x17\n" +
 	"\alink_id\x18\x01 \x01(\tR\x06linkId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x127\n" +
@@ -2156,13 +2294,21 @@ const file_throwbar_device_v1_device_proto_rawDesc = "" +
 	"\x04last\x18\x03 \x01(\bR\x04last\x125\n" +
 	"\awindows\x18\x04 \x03(\v2\x1b.throwbar.command.v1.WindowR\awindows\x125\n" +
 	"\x06groups\x18\x05 \x03(\v2\x1d.throwbar.command.v1.TabGroupR\x06groups\x12,\n" +
-	"\x04tabs\x18\x06 \x03(\v2\x18.throwbar.command.v1.TabR\x04tabs\"\xd9\x01\n" +
+	"\x04tabs\x18\x06 \x03(\v2\x18.throwbar.command.v1.TabR\x04tabs\"\x96\x02\n" +
 	"\x05Delta\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x125\n" +
 	"\awindows\x18\x02 \x03(\v2\x1b.throwbar.command.v1.WindowR\awindows\x125\n" +
 	"\x06groups\x18\x03 \x03(\v2\x1d.throwbar.command.v1.TabGroupR\x06groups\x12,\n" +
 	"\x04tabs\x18\x04 \x03(\v2\x18.throwbar.command.v1.TabR\x04tabs\x12\x18\n" +
-	"\aremoved\x18\x05 \x03(\tR\aremoved\"+\n" +
+	"\aremoved\x18\x05 \x03(\tR\aremoved\x12;\n" +
+	"\breplaced\x18\x06 \x03(\v2\x1f.throwbar.device.v1.ReplacementR\breplaced\"U\n" +
+	"\vReplacement\x12\"\n" +
+	"\n" +
+	"old_tab_id\x18\x01 \x01(\tB\x04\xd0\xf3\x18\x01R\boldTabId\x12\"\n" +
+	"\n" +
+	"new_tab_id\x18\x02 \x01(\tB\x04\xd0\xf3\x18\x01R\bnewTabId\"#\n" +
+	"\tCondition\x12\x16\n" +
+	"\x06paused\x18\x01 \x01(\bR\x06paused\"+\n" +
 	"\aGoodbye\x12 \n" +
 	"\x06reason\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x06reason\"\x8e\x02\n" +
 	"\x0eCommandRequest\x12\x1d\n" +
@@ -2219,7 +2365,7 @@ func file_throwbar_device_v1_device_proto_rawDescGZIP() []byte {
 }
 
 var file_throwbar_device_v1_device_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_throwbar_device_v1_device_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_throwbar_device_v1_device_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_throwbar_device_v1_device_proto_goTypes = []any{
 	(Kind)(0),                     // 0: throwbar.device.v1.Kind
 	(EndReason)(0),                // 1: throwbar.device.v1.EndReason
@@ -2243,22 +2389,24 @@ var file_throwbar_device_v1_device_proto_goTypes = []any{
 	(*Outcome)(nil),               // 19: throwbar.device.v1.Outcome
 	(*Snapshot)(nil),              // 20: throwbar.device.v1.Snapshot
 	(*Delta)(nil),                 // 21: throwbar.device.v1.Delta
-	(*Goodbye)(nil),               // 22: throwbar.device.v1.Goodbye
-	(*CommandRequest)(nil),        // 23: throwbar.device.v1.CommandRequest
-	(*CancelRequest)(nil),         // 24: throwbar.device.v1.CancelRequest
-	(*RotateRequest)(nil),         // 25: throwbar.device.v1.RotateRequest
-	(*OutcomeReceipt)(nil),        // 26: throwbar.device.v1.OutcomeReceipt
-	(*Resync)(nil),                // 27: throwbar.device.v1.Resync
-	(*LinkEnd)(nil),               // 28: throwbar.device.v1.LinkEnd
-	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 30: google.protobuf.Duration
-	(*v1.Result)(nil),             // 31: throwbar.command.v1.Result
-	(*v1.CommandError)(nil),       // 32: throwbar.command.v1.CommandError
-	(*v1.Window)(nil),             // 33: throwbar.command.v1.Window
-	(*v1.TabGroup)(nil),           // 34: throwbar.command.v1.TabGroup
-	(*v1.Tab)(nil),                // 35: throwbar.command.v1.Tab
-	(*v1.Action)(nil),             // 36: throwbar.command.v1.Action
-	(*v1.SavedTab)(nil),           // 37: throwbar.command.v1.SavedTab
+	(*Replacement)(nil),           // 22: throwbar.device.v1.Replacement
+	(*Condition)(nil),             // 23: throwbar.device.v1.Condition
+	(*Goodbye)(nil),               // 24: throwbar.device.v1.Goodbye
+	(*CommandRequest)(nil),        // 25: throwbar.device.v1.CommandRequest
+	(*CancelRequest)(nil),         // 26: throwbar.device.v1.CancelRequest
+	(*RotateRequest)(nil),         // 27: throwbar.device.v1.RotateRequest
+	(*OutcomeReceipt)(nil),        // 28: throwbar.device.v1.OutcomeReceipt
+	(*Resync)(nil),                // 29: throwbar.device.v1.Resync
+	(*LinkEnd)(nil),               // 30: throwbar.device.v1.LinkEnd
+	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 32: google.protobuf.Duration
+	(*v1.Result)(nil),             // 33: throwbar.command.v1.Result
+	(*v1.CommandError)(nil),       // 34: throwbar.command.v1.CommandError
+	(*v1.Window)(nil),             // 35: throwbar.command.v1.Window
+	(*v1.TabGroup)(nil),           // 36: throwbar.command.v1.TabGroup
+	(*v1.Tab)(nil),                // 37: throwbar.command.v1.Tab
+	(*v1.Action)(nil),             // 38: throwbar.command.v1.Action
+	(*v1.SavedTab)(nil),           // 39: throwbar.command.v1.SavedTab
 }
 var file_throwbar_device_v1_device_proto_depIdxs = []int32{
 	0,  // 0: throwbar.device.v1.PairRequest.kind:type_name -> throwbar.device.v1.Kind
@@ -2273,47 +2421,49 @@ var file_throwbar_device_v1_device_proto_depIdxs = []int32{
 	19, // 9: throwbar.device.v1.DeviceFrame.outcome:type_name -> throwbar.device.v1.Outcome
 	20, // 10: throwbar.device.v1.DeviceFrame.snapshot:type_name -> throwbar.device.v1.Snapshot
 	21, // 11: throwbar.device.v1.DeviceFrame.delta:type_name -> throwbar.device.v1.Delta
-	22, // 12: throwbar.device.v1.DeviceFrame.goodbye:type_name -> throwbar.device.v1.Goodbye
-	15, // 13: throwbar.device.v1.ServerFrame.welcome:type_name -> throwbar.device.v1.Welcome
-	17, // 14: throwbar.device.v1.ServerFrame.heartbeat:type_name -> throwbar.device.v1.ServerHeartbeat
-	23, // 15: throwbar.device.v1.ServerFrame.command:type_name -> throwbar.device.v1.CommandRequest
-	24, // 16: throwbar.device.v1.ServerFrame.cancel:type_name -> throwbar.device.v1.CancelRequest
-	26, // 17: throwbar.device.v1.ServerFrame.receipt:type_name -> throwbar.device.v1.OutcomeReceipt
-	27, // 18: throwbar.device.v1.ServerFrame.resync:type_name -> throwbar.device.v1.Resync
-	28, // 19: throwbar.device.v1.ServerFrame.end:type_name -> throwbar.device.v1.LinkEnd
-	25, // 20: throwbar.device.v1.ServerFrame.rotate:type_name -> throwbar.device.v1.RotateRequest
-	19, // 21: throwbar.device.v1.Hello.outcomes:type_name -> throwbar.device.v1.Outcome
-	29, // 22: throwbar.device.v1.Hello.time:type_name -> google.protobuf.Timestamp
-	30, // 23: throwbar.device.v1.Welcome.heartbeat:type_name -> google.protobuf.Duration
-	30, // 24: throwbar.device.v1.Welcome.lease:type_name -> google.protobuf.Duration
-	31, // 25: throwbar.device.v1.Outcome.result:type_name -> throwbar.command.v1.Result
-	32, // 26: throwbar.device.v1.Outcome.error:type_name -> throwbar.command.v1.CommandError
-	33, // 27: throwbar.device.v1.Snapshot.windows:type_name -> throwbar.command.v1.Window
-	34, // 28: throwbar.device.v1.Snapshot.groups:type_name -> throwbar.command.v1.TabGroup
-	35, // 29: throwbar.device.v1.Snapshot.tabs:type_name -> throwbar.command.v1.Tab
-	33, // 30: throwbar.device.v1.Delta.windows:type_name -> throwbar.command.v1.Window
-	34, // 31: throwbar.device.v1.Delta.groups:type_name -> throwbar.command.v1.TabGroup
-	35, // 32: throwbar.device.v1.Delta.tabs:type_name -> throwbar.command.v1.Tab
-	36, // 33: throwbar.device.v1.CommandRequest.action:type_name -> throwbar.command.v1.Action
-	30, // 34: throwbar.device.v1.CommandRequest.time_left:type_name -> google.protobuf.Duration
-	37, // 35: throwbar.device.v1.CommandRequest.saved:type_name -> throwbar.command.v1.SavedTab
-	1,  // 36: throwbar.device.v1.LinkEnd.reason:type_name -> throwbar.device.v1.EndReason
-	30, // 37: throwbar.device.v1.LinkEnd.retry_after:type_name -> google.protobuf.Duration
-	2,  // 38: throwbar.device.v1.DeviceService.Pair:input_type -> throwbar.device.v1.PairRequest
-	6,  // 39: throwbar.device.v1.DeviceService.Connect:input_type -> throwbar.device.v1.ConnectRequest
-	8,  // 40: throwbar.device.v1.DeviceService.Watch:input_type -> throwbar.device.v1.WatchRequest
-	4,  // 41: throwbar.device.v1.DeviceService.RotateToken:input_type -> throwbar.device.v1.RotateTokenRequest
-	10, // 42: throwbar.device.v1.DeviceService.Report:input_type -> throwbar.device.v1.ReportRequest
-	3,  // 43: throwbar.device.v1.DeviceService.Pair:output_type -> throwbar.device.v1.PairResponse
-	7,  // 44: throwbar.device.v1.DeviceService.Connect:output_type -> throwbar.device.v1.ConnectResponse
-	9,  // 45: throwbar.device.v1.DeviceService.Watch:output_type -> throwbar.device.v1.WatchResponse
-	5,  // 46: throwbar.device.v1.DeviceService.RotateToken:output_type -> throwbar.device.v1.RotateTokenResponse
-	11, // 47: throwbar.device.v1.DeviceService.Report:output_type -> throwbar.device.v1.ReportResponse
-	43, // [43:48] is the sub-list for method output_type
-	38, // [38:43] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	24, // 12: throwbar.device.v1.DeviceFrame.goodbye:type_name -> throwbar.device.v1.Goodbye
+	23, // 13: throwbar.device.v1.DeviceFrame.condition:type_name -> throwbar.device.v1.Condition
+	15, // 14: throwbar.device.v1.ServerFrame.welcome:type_name -> throwbar.device.v1.Welcome
+	17, // 15: throwbar.device.v1.ServerFrame.heartbeat:type_name -> throwbar.device.v1.ServerHeartbeat
+	25, // 16: throwbar.device.v1.ServerFrame.command:type_name -> throwbar.device.v1.CommandRequest
+	26, // 17: throwbar.device.v1.ServerFrame.cancel:type_name -> throwbar.device.v1.CancelRequest
+	28, // 18: throwbar.device.v1.ServerFrame.receipt:type_name -> throwbar.device.v1.OutcomeReceipt
+	29, // 19: throwbar.device.v1.ServerFrame.resync:type_name -> throwbar.device.v1.Resync
+	30, // 20: throwbar.device.v1.ServerFrame.end:type_name -> throwbar.device.v1.LinkEnd
+	27, // 21: throwbar.device.v1.ServerFrame.rotate:type_name -> throwbar.device.v1.RotateRequest
+	19, // 22: throwbar.device.v1.Hello.outcomes:type_name -> throwbar.device.v1.Outcome
+	31, // 23: throwbar.device.v1.Hello.time:type_name -> google.protobuf.Timestamp
+	32, // 24: throwbar.device.v1.Welcome.heartbeat:type_name -> google.protobuf.Duration
+	32, // 25: throwbar.device.v1.Welcome.lease:type_name -> google.protobuf.Duration
+	33, // 26: throwbar.device.v1.Outcome.result:type_name -> throwbar.command.v1.Result
+	34, // 27: throwbar.device.v1.Outcome.error:type_name -> throwbar.command.v1.CommandError
+	35, // 28: throwbar.device.v1.Snapshot.windows:type_name -> throwbar.command.v1.Window
+	36, // 29: throwbar.device.v1.Snapshot.groups:type_name -> throwbar.command.v1.TabGroup
+	37, // 30: throwbar.device.v1.Snapshot.tabs:type_name -> throwbar.command.v1.Tab
+	35, // 31: throwbar.device.v1.Delta.windows:type_name -> throwbar.command.v1.Window
+	36, // 32: throwbar.device.v1.Delta.groups:type_name -> throwbar.command.v1.TabGroup
+	37, // 33: throwbar.device.v1.Delta.tabs:type_name -> throwbar.command.v1.Tab
+	22, // 34: throwbar.device.v1.Delta.replaced:type_name -> throwbar.device.v1.Replacement
+	38, // 35: throwbar.device.v1.CommandRequest.action:type_name -> throwbar.command.v1.Action
+	32, // 36: throwbar.device.v1.CommandRequest.time_left:type_name -> google.protobuf.Duration
+	39, // 37: throwbar.device.v1.CommandRequest.saved:type_name -> throwbar.command.v1.SavedTab
+	1,  // 38: throwbar.device.v1.LinkEnd.reason:type_name -> throwbar.device.v1.EndReason
+	32, // 39: throwbar.device.v1.LinkEnd.retry_after:type_name -> google.protobuf.Duration
+	2,  // 40: throwbar.device.v1.DeviceService.Pair:input_type -> throwbar.device.v1.PairRequest
+	6,  // 41: throwbar.device.v1.DeviceService.Connect:input_type -> throwbar.device.v1.ConnectRequest
+	8,  // 42: throwbar.device.v1.DeviceService.Watch:input_type -> throwbar.device.v1.WatchRequest
+	4,  // 43: throwbar.device.v1.DeviceService.RotateToken:input_type -> throwbar.device.v1.RotateTokenRequest
+	10, // 44: throwbar.device.v1.DeviceService.Report:input_type -> throwbar.device.v1.ReportRequest
+	3,  // 45: throwbar.device.v1.DeviceService.Pair:output_type -> throwbar.device.v1.PairResponse
+	7,  // 46: throwbar.device.v1.DeviceService.Connect:output_type -> throwbar.device.v1.ConnectResponse
+	9,  // 47: throwbar.device.v1.DeviceService.Watch:output_type -> throwbar.device.v1.WatchResponse
+	5,  // 48: throwbar.device.v1.DeviceService.RotateToken:output_type -> throwbar.device.v1.RotateTokenResponse
+	11, // 49: throwbar.device.v1.DeviceService.Report:output_type -> throwbar.device.v1.ReportResponse
+	45, // [45:50] is the sub-list for method output_type
+	40, // [40:45] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_throwbar_device_v1_device_proto_init() }
@@ -2329,6 +2479,7 @@ func file_throwbar_device_v1_device_proto_init() {
 		(*DeviceFrame_Snapshot)(nil),
 		(*DeviceFrame_Delta)(nil),
 		(*DeviceFrame_Goodbye)(nil),
+		(*DeviceFrame_Condition)(nil),
 	}
 	file_throwbar_device_v1_device_proto_msgTypes[11].OneofWrappers = []any{
 		(*ServerFrame_Welcome)(nil),
@@ -2350,7 +2501,7 @@ func file_throwbar_device_v1_device_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_throwbar_device_v1_device_proto_rawDesc), len(file_throwbar_device_v1_device_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   27,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -566,6 +566,14 @@ var file_throwbar_option_v1_option_proto_extTypes = []protoimpl.ExtensionInfo{
 		Filename:      "throwbar/option/v1/option.proto",
 	},
 	{
+		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
+		ExtensionType: (*bool)(nil),
+		Field:         51003,
+		Name:          "throwbar.option.v1.requires_approval",
+		Tag:           "varint,51003,opt,name=requires_approval",
+		Filename:      "throwbar/option/v1/option.proto",
+	},
+	{
 		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
 		ExtensionType: (*Access)(nil),
 		Field:         51001,
@@ -601,6 +609,10 @@ var (
 	//
 	// optional throwbar.option.v1.Target target = 51002;
 	E_Target = &file_throwbar_option_v1_option_proto_extTypes[2]
+	// On a bool of a command: where it is true, a person always has to agree.
+	//
+	// optional bool requires_approval = 51003;
+	E_RequiresApproval = &file_throwbar_option_v1_option_proto_extTypes[3]
 )
 
 // Extension fields to descriptorpb.MethodOptions.
@@ -608,11 +620,11 @@ var (
 	// Who may call the method.
 	//
 	// optional throwbar.option.v1.Access access = 51001;
-	E_Access = &file_throwbar_option_v1_option_proto_extTypes[3]
+	E_Access = &file_throwbar_option_v1_option_proto_extTypes[4]
 	// Set where the method is offered to the model.
 	//
 	// optional throwbar.option.v1.Tool tool = 51002;
-	E_Tool = &file_throwbar_option_v1_option_proto_extTypes[4]
+	E_Tool = &file_throwbar_option_v1_option_proto_extTypes[5]
 )
 
 var File_throwbar_option_v1_option_proto protoreflect.FileDescriptor
@@ -671,7 +683,8 @@ const file_throwbar_option_v1_option_proto_rawDesc = "" +
 	"SCOPE_HOOK\x10\x06:X\n" +
 	"\acommand\x12\x1f.google.protobuf.MessageOptions\x18\xb9\x8e\x03 \x01(\v2\x1b.throwbar.option.v1.CommandR\acommand:=\n" +
 	"\tsensitive\x12\x1d.google.protobuf.FieldOptions\x18\xb9\x8e\x03 \x01(\bR\tsensitive:S\n" +
-	"\x06target\x12\x1d.google.protobuf.FieldOptions\x18\xba\x8e\x03 \x01(\x0e2\x1a.throwbar.option.v1.TargetR\x06target:T\n" +
+	"\x06target\x12\x1d.google.protobuf.FieldOptions\x18\xba\x8e\x03 \x01(\x0e2\x1a.throwbar.option.v1.TargetR\x06target:L\n" +
+	"\x11requires_approval\x12\x1d.google.protobuf.FieldOptions\x18\xbb\x8e\x03 \x01(\bR\x10requiresApproval:T\n" +
 	"\x06access\x12\x1e.google.protobuf.MethodOptions\x18\xb9\x8e\x03 \x01(\v2\x1a.throwbar.option.v1.AccessR\x06access:N\n" +
 	"\x04tool\x12\x1e.google.protobuf.MethodOptions\x18\xba\x8e\x03 \x01(\v2\x18.throwbar.option.v1.ToolR\x04toolB:Z8throwbar.dev/throwbar/gen/go/throwbar/option/v1;optionv1b\x06proto3"
 
@@ -713,16 +726,17 @@ var file_throwbar_option_v1_option_proto_depIdxs = []int32{
 	9,  // 6: throwbar.option.v1.command:extendee -> google.protobuf.MessageOptions
 	10, // 7: throwbar.option.v1.sensitive:extendee -> google.protobuf.FieldOptions
 	10, // 8: throwbar.option.v1.target:extendee -> google.protobuf.FieldOptions
-	11, // 9: throwbar.option.v1.access:extendee -> google.protobuf.MethodOptions
-	11, // 10: throwbar.option.v1.tool:extendee -> google.protobuf.MethodOptions
-	5,  // 11: throwbar.option.v1.command:type_name -> throwbar.option.v1.Command
-	2,  // 12: throwbar.option.v1.target:type_name -> throwbar.option.v1.Target
-	6,  // 13: throwbar.option.v1.access:type_name -> throwbar.option.v1.Access
-	7,  // 14: throwbar.option.v1.tool:type_name -> throwbar.option.v1.Tool
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	11, // [11:15] is the sub-list for extension type_name
-	6,  // [6:11] is the sub-list for extension extendee
+	10, // 9: throwbar.option.v1.requires_approval:extendee -> google.protobuf.FieldOptions
+	11, // 10: throwbar.option.v1.access:extendee -> google.protobuf.MethodOptions
+	11, // 11: throwbar.option.v1.tool:extendee -> google.protobuf.MethodOptions
+	5,  // 12: throwbar.option.v1.command:type_name -> throwbar.option.v1.Command
+	2,  // 13: throwbar.option.v1.target:type_name -> throwbar.option.v1.Target
+	6,  // 14: throwbar.option.v1.access:type_name -> throwbar.option.v1.Access
+	7,  // 15: throwbar.option.v1.tool:type_name -> throwbar.option.v1.Tool
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	12, // [12:16] is the sub-list for extension type_name
+	6,  // [6:12] is the sub-list for extension extendee
 	0,  // [0:6] is the sub-list for field type_name
 }
 
@@ -738,7 +752,7 @@ func file_throwbar_option_v1_option_proto_init() {
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_throwbar_option_v1_option_proto_rawDesc), len(file_throwbar_option_v1_option_proto_rawDesc)),
 			NumEnums:      5,
 			NumMessages:   3,
-			NumExtensions: 5,
+			NumExtensions: 6,
 			NumServices:   0,
 		},
 		GoTypes:           file_throwbar_option_v1_option_proto_goTypes,

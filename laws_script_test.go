@@ -1,0 +1,42 @@
+package throwbar_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Only a package that the race detector itself gave up on is run again, and only if nothing else failed.
+func TestLawOnlyTheRaceDetectorsOwnEndIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	const (
+		fine    = "ok  \texample.test/a\t65.233s\n"
+		gaveUp  = "ThreadSanitizer: CHECK failed: tsan_rtl.cpp:346 \"((exiting))\" (0x0, 0x0) (tid=2784)\n"
+		failed  = "FAIL\texample.test/b\t23.454s\n"
+		another = "FAIL\texample.test/c [build failed]\n"
+	)
+	for name, test := range map[string]struct{ log, again string }{
+		"nothing failed":      {fine, ""},
+		"it gave up":          {fine + "some output\n" + gaveUp + failed + fine + "FAIL\n", "example.test/b\n"},
+		"and a test failed":   {"--- FAIL: TestX (0.00s)\n" + gaveUp + failed + fine, ""},
+		"and a subtest":       {gaveUp + "    --- FAIL: TestX/y (0.00s)\n" + failed, ""},
+		"and a race":          {"WARNING: DATA RACE\n" + gaveUp + failed, ""},
+		"and a panic":         {gaveUp + "panic: x\n" + failed, ""},
+		"and another package": {gaveUp + failed + another, ""},
+		"in one that passed":  {gaveUp + fine + failed, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			log := filepath.Join(t.TempDir(), "log")
+			if err := os.WriteFile(log, []byte(test.log), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, err := exec.CommandContext(t.Context(), "scripts/race.sh", "--gave-up", log).Output()
+			if err != nil || string(out) != test.again {
+				t.Errorf("got %q, %v; want %q", strings.TrimSpace(string(out)), err, test.again)
+			}
+		})
+	}
+}
