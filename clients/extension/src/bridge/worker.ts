@@ -10,6 +10,7 @@ import { decodeOutcome, Executor } from "../commands/executor.js";
 import { handlers } from "../commands/handlers.js";
 import { Journal } from "../journal/journal.js";
 import type { About, BrowserPort, Channel, Clock, MessagePort, StoragePort } from "../platform/port.js";
+import { discreet } from "../platform/private.js";
 import { Collector } from "../state/collector.js";
 import type { Identity } from "../state/identity.js";
 import type { StatePush } from "../state/push.js";
@@ -24,7 +25,7 @@ import {
   type ToWorker,
 } from "./messages.js";
 import { Replacements } from "./replacements.js";
-import { dialKey, pairingKey, readPairing } from "./settings.js";
+import { dialKey, pairingKey, privateKey, readPairing, readPrivate } from "./settings.js";
 
 export interface WorkerParts {
   readonly browser: BrowserPort;
@@ -51,11 +52,14 @@ export class WorkerSide {
   readonly #replacements: Replacements;
   #boot: Promise<string> | undefined;
   #paired: Promise<Pairing | undefined> | undefined;
+  /** Whether private windows take part. */
+  #told: Promise<boolean> | undefined;
   #woken = Number.NEGATIVE_INFINITY;
 
   /** Registers its listeners at once: the browser wakes a worker only for events that it listened to while it started. */
   constructor(parts: WorkerParts) {
-    const { browser, storage, messages, clock } = parts;
+    const { storage, messages, clock } = parts;
+    const browser = discreet(parts.browser, () => this.#openly());
     this.#parts = parts;
     this.#journal = new Journal(storage.local, clock);
     this.#replacements = new Replacements(storage.session);
@@ -63,6 +67,7 @@ export class WorkerSide {
       browser,
       identity: () => this.#identityIfPaired(),
       send: (push) => this.#handOn(push),
+      replaced: () => this.#replacements.all(),
     });
     this.#executor = new Executor({
       browser,
@@ -89,6 +94,11 @@ export class WorkerSide {
       if (keys.includes(pairingKey)) {
         void this.#pairingChanged();
       }
+      if (keys.includes(privateKey)) {
+        this.#told = undefined;
+        this.#collector.everything();
+        void this.#collector.flush();
+      }
     });
   }
 
@@ -106,9 +116,9 @@ export class WorkerSide {
   }
 
   /** Without the part that holds the link nobody takes the state; once that runs it asks for all of it. */
-  async #handOn(push: StatePush): Promise<boolean> {
-    const taken = (await this.#parts.messages.send({ to: "link", kind: "state", push })) !== undefined;
-    if (!taken) {
+  async #handOn(push: StatePush): Promise<boolean | undefined> {
+    const taken = (await this.#parts.messages.send({ to: "link", kind: "state", push })) as boolean | undefined;
+    if (taken === undefined) {
       await this.#parts.ensureLink();
     }
     return taken;
@@ -140,10 +150,8 @@ export class WorkerSide {
         return this.#executor.cancel(message.commandId);
       case "receipt":
         return this.#journal.receipt(message.commandIds);
-      case "state": {
-        const identity = await this.#identityIfPaired();
-        return identity && this.#collector.full(identity);
-      }
+      case "state":
+        return this.#collector.again();
       case "tokens":
         return this.#keepTokens(message);
       case "revoked":
@@ -234,6 +242,14 @@ export class WorkerSide {
       return 0n;
     }
     return BigInt(Math.trunc(next));
+  }
+
+  /** Whether there are no private windows to keep from everybody: the browser shows none, or a person has allowed it. */
+  #openly(): Promise<boolean> {
+    this.#told ??= Promise.all([this.#parts.browser.seesPrivate(), readPrivate(this.#parts.storage.local)]).then(
+      ([seen, told]) => !seen || told,
+    );
+    return this.#told;
   }
 
   #pairing(): Promise<Pairing | undefined> {

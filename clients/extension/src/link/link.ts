@@ -13,8 +13,7 @@ import {
 } from "@throwbar/es/pb/device";
 import type { HelloReply, LinkState, LinkStatus, Pairing, ToLink, ToWorker } from "../bridge/messages.js";
 import type { Clock, MessagePort } from "../platform/port.js";
-import { Mirror } from "../state/mirror.js";
-import type { StatePush } from "../state/push.js";
+import { Teller } from "../state/teller.js";
 import { Backoff } from "./backoff.js";
 import { Runner } from "./runner.js";
 import { acknowledgement, type LinkCalls, outcomeFrame, Session, type SessionEnd } from "./session.js";
@@ -35,11 +34,9 @@ const resting: ReadonlySet<LinkState> = new Set(["unpaired", "replaced", "revoke
 export class Link {
   readonly #parts: LinkParts;
   readonly #backoff: Backoff;
-  readonly #mirror = new Mirror();
+  readonly #teller = new Teller(() => this.#ask({ to: "worker", kind: "state" }));
   readonly #runner: Runner;
   #session: Session | undefined;
-  /** Whether this link has had its snapshot, on which deltas count. */
-  #inStep = false;
   #status: LinkStatus = { state: "connecting", detail: "", server: "", name: "" };
   #running = false;
   /** Goes up with each new start that is asked for: what was begun before it is out of date. */
@@ -59,8 +56,7 @@ export class Link {
   receive(message: ToLink): Promise<unknown> {
     switch (message.kind) {
       case "state":
-        this.#changed(message.push);
-        break;
+        return Promise.resolve(this.#teller.take(message.push));
       case "check":
         if (!resting.has(this.#status.state)) {
           this.start();
@@ -98,16 +94,6 @@ export class Link {
     this.start();
   }
 
-  #changed(push: StatePush): void {
-    const deltas = this.#mirror.apply(push);
-    if (this.#inStep && deltas.length > 0) {
-      this.#session?.push(
-        deltas.map((value) => frame({ case: "delta", value })),
-        false,
-      );
-    }
-  }
-
   /** One link after the other, until the device has to rest. */
   async #loop(): Promise<void> {
     while (true) {
@@ -140,7 +126,7 @@ export class Link {
     const session: Session = new Session(calls, {
       welcome: (welcome) => {
         this.#proven(pairing);
-        void this.#welcome(welcome, hello);
+        this.#welcome(welcome, hello);
       },
       rotate: () => {
         if (!rotating) {
@@ -151,13 +137,13 @@ export class Link {
       command: (request) => this.#runner.run(request),
       cancel: (commandId) => void this.#ask({ to: "worker", kind: "cancel", commandId }),
       receipt: (commandIds) => void this.#ask({ to: "worker", kind: "receipt", commandIds }),
-      resync: () => void this.#sendSnapshot(),
+      resync: () => this.#teller.snapshot(),
     });
     this.#session = session;
-    this.#inStep = false;
     try {
       return await session.run(hello);
     } finally {
+      this.#teller.end();
       this.#session = undefined;
     }
   }
@@ -226,7 +212,7 @@ export class Link {
       : ["waiting", end.error instanceof ConnectError ? callText(end.error) : String((end.error as Error).message)];
   }
 
-  async #welcome(welcome: Welcome, hello: Hello): Promise<void> {
+  #welcome(welcome: Welcome, hello: Hello): void {
     this.#backoff.reset();
     const name = welcome.name || this.#status.name;
     this.#status = { ...this.#status, name };
@@ -240,25 +226,10 @@ export class Link {
     for (const commandId of keep) {
       this.#runner.resume(commandId);
     }
-    await this.#sendSnapshot();
-  }
-
-  async #sendSnapshot(): Promise<void> {
     const session = this.#session;
-    if (!this.#mirror.filled) {
-      const push = (await this.#ask({ to: "worker", kind: "state" })) as StatePush | undefined;
-      if (push === undefined) {
-        return;
-      }
-      this.#mirror.apply(push);
-    }
-    if (session !== undefined && session === this.#session) {
-      session.push(
-        this.#mirror.snapshot().map((value) => frame({ case: "snapshot", value })),
-        true,
-      );
-      this.#inStep = true;
-    }
+    this.#teller.begin({ device: hello.deviceId, boot: hello.bootTag }, (frames, urgent) =>
+      session?.push(frames.map(frame), urgent),
+    );
   }
 
   #ask(message: ToWorker): Promise<unknown> {

@@ -17,3 +17,5 @@ export function agentName(): string {
   const own = brands.find(({ brand }) => brand !== "Chromium") ?? brands[0];
   return own === undefined ? "Chromium" : `${own.brand} ${own.version}`;
 }
+
+export const seesPrivate = (): Promise<boolean> => chrome.extension.isAllowedIncognitoAccess();
