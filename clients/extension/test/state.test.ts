@@ -178,7 +178,7 @@ test("places that do not fit what the events told are read again", async () => {
   const { strip, collector, pushes, flush, id } = make(2000);
   await flush();
   strip.asked.lists = 0;
-  const [first, second] = [id(0), id(1)];
+  const [first, second] = [id(5), id(6)];
   // As if the event of the one had got lost.
   strip.close(first);
   strip.close(second);
@@ -214,6 +214,24 @@ test("a reading that fails is made again, and nothing is lost by it", async () =
   expect(pushes).toHaveLength(1);
   await vi.advanceTimersByTimeAsync(1000);
   expect(named(pushes.at(-1))).toEqual([[1, id]]);
+});
+
+test("a tab that goes somewhere and does not get there is told of as what it shows, without an event", async () => {
+  const { strip, pushes, flush, id } = make();
+  await vi.advanceTimersByTimeAsync(0);
+  Object.assign(strip.tab(id(0)), { url: "https://shown.test/", pendingUrl: "https://download.test/" });
+  const all = await flush();
+  expect(all.change.tabs.find(({ tab }) => tab.id === id(0))?.tab.url).toBe("https://download.test/");
+  Object.assign(strip.tab(id(0)), { pendingUrl: "" });
+  await vi.advanceTimersByTimeAsync(5000);
+  expect(pushes.at(-1)?.change.tabs).toMatchObject([{ tab: { id: id(0), url: "https://shown.test/" } }]);
+  // One that never gets anywhere does not keep the worker awake.
+  strip.change(id(1), { pendingUrl: "https://hangs.test/" });
+  await flush();
+  await vi.advanceTimersByTimeAsync(120_000);
+  const { tabs } = strip.asked;
+  await vi.advanceTimersByTimeAsync(600_000);
+  expect(strip.asked.tabs).toBe(tabs);
 });
 
 test("a tab that was put to sleep has another id, however often within one push, and is no other tab", async () => {

@@ -22,7 +22,7 @@ export class Fixture {
   readonly browser: Browser;
   readonly api: Api;
   /** The settings page: a page of the extension that stays open. */
-  readonly page: Page;
+  page: Page;
   readonly deviceId: string;
 
   private constructor(parts: Pick<Fixture, "server" | "pages" | "browser" | "api" | "page" | "deviceId">) {
@@ -49,6 +49,14 @@ export class Fixture {
       await this.pages.stop();
       await this.server.remove();
     }
+  }
+
+  /** Ends the browser and starts it again, with its profile. */
+  async restartBrowser(): Promise<void> {
+    await this.browser.down();
+    await this.browser.up();
+    this.page = await this.browser.open("options.html");
+    await this.page.waitForSelector('#state[data-state="online"]');
   }
 
   /** Opens pages in tabs of their own. */

@@ -13,6 +13,9 @@ const mostMs = 250;
 const readShare = 0.2;
 /** The wait after a reading that failed, as it does while a person drags a tab. */
 const againMs = 250;
+/** The wait before a tab that is on its way is read again; it doubles, and ends after so many times. */
+const lookMs = 1000;
+const mostLooks = 5;
 
 export interface CollectorParts {
   readonly browser: BrowserPort;
@@ -148,7 +151,18 @@ export class Collector {
     const now = performance.now();
     this.#pace.told(work.tabs, now);
     this.#rested = now + (now - began) * (1 / readShare - 1);
+    this.#lookAgain(now);
     await this.#tell(identity);
+  }
+
+  /** Tabs that are on their way somewhere are read again now and then: no event tells if they do not get there. */
+  #lookAgain(now: number): void {
+    for (const [id, times] of this.#view.pending) {
+      if (times <= mostLooks && !this.#later.has(id)) {
+        this.#later.set(id, now + lookMs * 2 ** times);
+      }
+    }
+    this.#schedule();
   }
 
   async #tell(identity: Identity): Promise<void> {

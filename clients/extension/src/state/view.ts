@@ -26,6 +26,11 @@ const fewInWindow = 150;
 
 export class View {
   readonly table: Table = emptyTable();
+  /**
+   * Tabs that were on their way to another address, and how often they were seen so. No event tells that one starts for
+   * it, nor that it does not get there, as with a download.
+   */
+  readonly pending = new Map<number, number>();
   readonly #browser: BrowserPort;
   /** The tabs that are being read. */
   #reading: ReadonlySet<number> | undefined;
@@ -131,9 +136,10 @@ export class View {
     }
     // What was read of a tab that went meanwhile.
     const open = new Set([...this.table.order.values()].flat());
-    for (const id of this.table.tabs.keys()) {
+    for (const id of [...this.table.tabs.keys(), ...this.pending.keys()]) {
       if (!open.has(id)) {
         this.table.tabs.delete(id);
+        this.pending.delete(id);
       }
     }
   }
@@ -145,7 +151,9 @@ export class View {
     for (const { id, windowId } of [...tabs].sort((a, b) => a.index - b.index)) {
       putIn(order, windowId, Number.POSITIVE_INFINITY, id);
     }
-    replaceRows(this.table.tabs, tabs.map(plainTab));
+    for (const tab of tabs) {
+      this.#keep(tab);
+    }
   }
 
   async #readSome({ tabs, shifted, windows }: Work): Promise<void> {
@@ -176,7 +184,7 @@ export class View {
     }
   }
 
-  /** False if a tab is in none of the windows any more: it may be on its way to another one. */
+  /** False if a tab is in none of the windows any more, or in two: it goes from one to another while they are read. */
   async #readWindows(ids: readonly number[]): Promise<boolean> {
     const { order } = this.table;
     // A window that closed meanwhile has no tabs any more.
@@ -189,11 +197,16 @@ export class View {
       putIn(order, tab.windowId, Number.POSITIVE_INFINITY, tab.id);
     }
     const here = new Set(tabs.map(({ id }) => id));
-    return before.every((id) => here.has(id));
+    return here.size === tabs.length && before.every((id) => here.has(id));
   }
 
   /** Rows that are the same stay the same object, which makes comparing cheap. */
   #keep(tab: TabInfo): void {
+    if (tab.pendingUrl === "") {
+      this.pending.delete(tab.id);
+    } else {
+      this.pending.set(tab.id, (this.pending.get(tab.id) ?? 0) + 1);
+    }
     const row = plainTab(tab);
     if (!same<PlainTab>(this.table.tabs.get(tab.id), row)) {
       this.table.tabs.set(tab.id, row);
