@@ -146,6 +146,9 @@ export class WorkerSide {
       }
       case "tokens":
         return this.#keepTokens(message);
+      case "pause":
+      case "named":
+        return undefined;
       case "revoked":
         return this.#parts.storage.local.remove([pairingKey]);
     }

@@ -40,7 +40,14 @@ export class Link {
   #session: Session | undefined;
   /** Whether this link has had its snapshot, on which deltas count. */
   #inStep = false;
-  #status: LinkStatus = { state: "connecting", detail: "", server: "", name: "" };
+  #status: LinkStatus = {
+    state: "connecting",
+    since: Date.now(),
+    detail: "",
+    server: "",
+    name: "",
+    paused: false,
+  };
   #running = false;
   /** Goes up with each new start that is asked for: what was begun before it is out of date. */
   #generation = 0;
@@ -69,6 +76,7 @@ export class Link {
       case "restart":
         this.#restart();
         break;
+      case "paused":
       case "status":
         break;
     }
@@ -277,7 +285,7 @@ export class Link {
   }
 
   #say(state: LinkState, detail: string): void {
-    this.#status = { ...this.#status, state, detail };
+    this.#status = { ...this.#status, state, detail, since: Date.now() };
     void this.#parts.messages.send({ to: "pages", kind: "status", status: this.#status }).catch(() => undefined);
   }
 }
