@@ -87,7 +87,6 @@ const PauseSwitch: FunctionComponent<{ readonly paused: boolean | undefined; rea
           <input
             id="paused"
             type="checkbox"
-            role="switch"
             checked={paused === true}
             disabled={paused === undefined}
             aria-describedby="paused-means"
