@@ -27,7 +27,7 @@ import {
 } from "./messages.js";
 import { Pause } from "./pause.js";
 import { Replacements } from "./replacements.js";
-import { dialKey, pairingKey, readPairing, replacedKey } from "./settings.js";
+import { dialKey, journalOfKey, pairingKey, readPairing, replacedKey } from "./settings.js";
 import { restartLink } from "./status.js";
 
 export interface WorkerParts {
@@ -244,7 +244,20 @@ export class WorkerSide {
     return (await session.get([replacedKey]))[replacedKey] === true;
   }
 
+  /** A journal of an earlier pairing is dropped before anything of it is said. */
+  async #ownJournal({ deviceId }: Pairing): Promise<void> {
+    const { local } = this.#parts.storage;
+    const of = (await local.get([journalOfKey]))[journalOfKey];
+    if (of !== deviceId) {
+      if (of !== undefined) {
+        await this.#journal.forget();
+      }
+      await local.set({ [journalOfKey]: deviceId });
+    }
+  }
+
   async #describe(pairing: Pairing): Promise<Hello> {
+    await this.#ownJournal(pairing);
     const [about, boot, dial, entries] = await Promise.all([
       this.#parts.about(),
       this.#bootTag(),
