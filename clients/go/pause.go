@@ -8,9 +8,11 @@ import (
 
 // pause is whether a person has paused a device. It outlives links.
 type pause struct {
-	mu  sync.RWMutex // held for reading while a command starts: what has not started when it is paused does not start
-	on  bool
-	out *outbox // the current link's, nil while there is none
+	starting sync.RWMutex // held for reading while a command starts, which may take as long as the journal does
+
+	mu  sync.Mutex // never held while anything waits
+	on  bool       // guarded by mu
+	out *outbox    // guarded by mu; the current link's, nil while there is none
 }
 
 // SetPaused pauses a device, or ends the pause. A paused device stays connected and goes on to say what its browser shows,
@@ -21,24 +23,29 @@ type pause struct {
 //
 // Only a person at the device is to pause it: no command does.
 func (d *Device) SetPaused(paused bool) {
-	p := &d.pause
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.on == paused {
-		return
-	}
-	p.on = paused
-	if p.out != nil {
-		p.out.offer(condition(paused))
-	}
+	d.pause.set(paused)
+	d.pause.starting.Lock() // what is about to start has started, and what comes now finds it paused
+	defer d.pause.starting.Unlock()
 }
 
 // Paused says whether the device is paused.
 func (d *Device) Paused() bool { return d.pause.is() }
 
+func (p *pause) set(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.on == on {
+		return
+	}
+	p.on = on
+	if p.out != nil {
+		p.out.offer(condition(on))
+	}
+}
+
 func (p *pause) is() bool {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	return p.on
 }
 
@@ -61,11 +68,11 @@ func (p *pause) detach(out *outbox) {
 	}
 }
 
-// begin calls start unless the device is paused, which it stays from before the call until after it, and says so.
+// begin calls start unless the device is paused, and says whether it is.
 func (p *pause) begin(start func() error) (paused bool, err error) {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	if p.on {
+	p.starting.RLock()
+	defer p.starting.RUnlock()
+	if p.is() {
 		return true, nil
 	}
 	return false, start()
