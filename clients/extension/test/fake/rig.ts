@@ -51,6 +51,7 @@ export class Rig {
       clock: new FakeClock(),
       about: async () => ({ version: "1", agent: "Strip 1", platform: "linux" }),
       ensureLink: async () => {},
+      showBadge: async () => {},
     });
   }
 
