@@ -147,6 +147,27 @@ export class Browser {
     return this.context.newCDPSession(page);
   }
 
+  /** Stops the extension's worker whenever it is told to, and counts how often one was started. */
+  async workerKiller(page: Page): Promise<{ stop(): Promise<void>; started(): number; end(): Promise<void> }> {
+    const session = await this.cdp(page);
+    let started = 0;
+    const statuses = new Map<string, string>();
+    session.on("ServiceWorker.workerVersionUpdated", ({ versions }) => {
+      for (const { versionId, runningStatus } of versions) {
+        started += runningStatus === "starting" && statuses.get(versionId) !== "starting" ? 1 : 0;
+        statuses.set(versionId, runningStatus);
+      }
+    });
+    await session.send("ServiceWorker.enable");
+    return {
+      stop: async () => {
+        await session.send("ServiceWorker.stopAllWorkers");
+      },
+      started: () => started,
+      end: () => session.detach(),
+    };
+  }
+
   /** Stops the extension's worker as the browser does. */
   async killWorker(page: Page): Promise<void> {
     const session = await this.cdp(page);
