@@ -70,6 +70,7 @@ test(
       ),
     });
     expect(load.faults).toEqual([]);
+    expect(load.slow).toEqual([]);
     expect(long ? load.kinds().length : 14).toBe(14);
     expect([...load.ends.values()].reduce((a, b) => a + b, 0)).toBe(commands);
     // Two stops in one moment are one.

@@ -16,6 +16,7 @@ const poolOf = (tab: Tab) => pools.find((pool) => tab.url.startsWith(`http://${p
 const allowed: ReadonlySet<ErrorCode> = new Set([ErrorCode.INTERRUPTED, ErrorCode.NOT_FOUND, ErrorCode.EXPIRED]);
 
 const ttlSeconds = 30;
+const slowSeconds = 10;
 
 type ValueOf<C extends Case> = Extract<Kind, { case: C }>["value"];
 
@@ -34,6 +35,8 @@ export class Load {
   /** How the commands ended, by name and end. */
   readonly ends = new Map<string, number>();
   readonly faults: string[] = [];
+  /** Those that were ended by their time and not by what they do. */
+  readonly slow: string[] = [];
 
   constructor(f: Fixture, chance: Chance) {
     this.#f = f;
@@ -82,6 +85,7 @@ export class Load {
 
   async #run<C extends Case>(name: C, value: ValueOf<C>): Promise<ResultOf<C> | undefined> {
     let outcome: DeviceOutcome;
+    const begun = performance.now();
     try {
       outcome = await this.#f.dispatch({ case: name, value } as Kind, ttlSeconds);
     } catch (error) {
@@ -91,6 +95,10 @@ export class Load {
     const { case: how, value: answer } = outcome.outcome;
     const end = how === "error" ? (ErrorCode[answer.code] ?? "") : how;
     this.#count(`${name} ${end}`);
+    const seconds = Math.round((performance.now() - begun) / 1000);
+    if (seconds >= slowSeconds) {
+      this.slow.push(`${name} ${end} after ${seconds} s`);
+    }
     if (how === "error" && !allowed.has(answer.code)) {
       this.faults.push(`${name}: ${end} ${answer.message}`);
     }
