@@ -81,5 +81,27 @@ test(
   long ? 600_000 : 60_000,
 );
 
+test("a command for a worker that was stopped takes little longer than one for a worker that runs", async () => {
+  const [url] = ["http://cold.test/"];
+  await f.open(url);
+  const took = { warm: [] as number[], cold: [] as number[] };
+  const killer = await f.browser.workerKiller(f.page);
+  for (let n = 0; n < (long ? 60 : 6); n++) {
+    const cold = n % 2 === 1;
+    if (cold) {
+      await killer.stopped();
+    }
+    const begun = performance.now();
+    await f.run<"getActiveTab">({ case: "getActiveTab", value: {} });
+    took[cold ? "cold" : "warm"].push(performance.now() - begun);
+  }
+  await killer.end();
+  table("time of a command, from the server", {
+    "the worker runs": spread(took.warm).text,
+    "the worker was stopped": spread(took.cold).text,
+  });
+  expect(spread(took.cold).max).toBeLessThan(1000);
+});
+
 const count = (frames: readonly { readonly kind: { readonly case: string | undefined } }[], name: string) =>
   frames.filter(({ kind }) => kind.case === name).length;

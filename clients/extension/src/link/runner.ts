@@ -21,9 +21,9 @@ const afterTimeMs = 10_000;
 /** A command of an earlier document, of which only the journal knows how much time it has. */
 const resumeMs = 60_000;
 /** How long a worker, which may have to be started, takes to say that it has something. */
-const answerMs = 2000;
+const answerMs = 1500;
 /** How often it is asked whether it is there still, while a command runs. */
-const pingMs = 5000;
+const pingMs = 1000;
 
 export class Runner {
   readonly #messages: MessagePort;
