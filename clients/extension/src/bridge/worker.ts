@@ -7,7 +7,7 @@ import { newBootTag } from "@throwbar/es/ids";
 import { catalogueDigest } from "@throwbar/es/pb/checks";
 import { CommandRequestSchema, type Hello, HelloSchema, type Outcome, OutcomeSchema } from "@throwbar/es/pb/device";
 import { decodeOutcome, Executor } from "../commands/executor.js";
-import { handlers } from "../commands/handlers.js";
+import { handlersFor } from "../commands/handlers.js";
 import { Journal } from "../journal/journal.js";
 import type { About, Badge, BrowserPort, Channel, Clock, MessagePort, StoragePort } from "../platform/port.js";
 import { Collector } from "../state/collector.js";
@@ -287,7 +287,7 @@ export class WorkerSide {
       dial,
       catalogueDigest,
       time: timestampNow(),
-      actions: supported(handlers),
+      actions: supported(handlersFor(this.#parts.browser)),
       runningCommandIds: entries.flatMap(([id, entry]) => (entry.state === "started" ? [id] : [])),
       outcomes,
       paused: this.#pause.paused,
