@@ -240,13 +240,14 @@ export class Chat {
       return false;
     }
     const stop = this.#follow();
+    const { sequence } = this.#state.thread;
     this.#set({ thread: withMessage(withoutUnsent(this.#state.thread), message), problem: "" });
     const free = await this.#together.slot("turn", maxStreams);
     try {
       await this.#turn(agent, message, stop, free !== undefined);
     } catch (error) {
       free?.();
-      await this.#lost(agent, error, stop);
+      await this.#lost(agent, error, stop, sequence);
     } finally {
       free?.();
     }
@@ -280,8 +281,8 @@ export class Chat {
     }
   }
 
-  /** The stream is gone, which need not mean that the turn is. */
-  async #lost(agent: Agent, error: unknown, stop: AbortSignal): Promise<void> {
+  /** The stream is gone, which need not mean that the turn is. Before is the last event from before the message. */
+  async #lost(agent: Agent, error: unknown, stop: AbortSignal, before: bigint): Promise<void> {
     if (stop.aborted) {
       return;
     }
@@ -292,8 +293,11 @@ export class Chat {
     }
     try {
       this.#take(await agent.events(this.#state.thread.conversationId, this.#state.thread.sequence));
-      const unsent = this.#state.thread.lines.some((line) => line.kind === "person" && !line.sent);
-      this.#set({ thread: { ...this.#state.thread, running: this.#state.thread.running && !unsent } });
+      const { thread } = this.#state;
+      const unsent = thread.lines.some((line) => line.kind === "person" && !line.sent);
+      if (unsent && thread.sequence === before) {
+        this.#set({ thread: { ...thread, running: false } }); // it has not come to a turn
+      }
       await this.#waitForEnd(agent, stop);
     } catch {
       this.#set({ thread: { ...this.#state.thread, running: false } });
