@@ -43,7 +43,7 @@ export const Head: FunctionComponent<HeadProps> = ({ state, waiting, open, onShe
             <Foreign text={title} most={80} />
           </span>
           {handle !== "" && <code>{handle}</code>}
-          <Icon name="down" />
+          <Icon name="more" />
         </button>
         <button
           type="button"
@@ -53,7 +53,7 @@ export const Head: FunctionComponent<HeadProps> = ({ state, waiting, open, onShe
           aria-label={`${waiting} waiting for you`}
           {...sheet("waiting")}
         >
-          <Glyph sign="waiting" />
+          <Icon name="inbox" />
           {waiting}
         </button>
         <button

@@ -57,7 +57,7 @@ export const Lines: FunctionComponent<LinesProps> = ({ lines, running, view, cha
       </div>
       {away && (
         <button type="button" id="latest" class="latest" onClick={toEnd}>
-          <Icon name="down" /> Jump to latest{asked && ": you are asked"}
+          <Icon name="latest" /> Jump to latest{asked && ": you are asked"}
         </button>
       )}
     </div>
@@ -142,18 +142,21 @@ interface End {
   readonly toEnd: () => void;
 }
 
-/** Pixels that still count as the end. */
+/** Pixels from the end within which a reader who scrolls down has reached it, and one who is there still is. */
 const nearPx = 24;
+const onPx = 2;
 
-const atEnd = ({ scrollHeight, scrollTop, clientHeight }: Element) => scrollHeight - scrollTop - clientHeight <= nearPx;
+const fromEnd = ({ scrollHeight, scrollTop, clientHeight }: Element) => scrollHeight - scrollTop - clientHeight;
 
 function useEnd(lines: readonly Line[], view: number): End {
   const box = useRef<HTMLDivElement>(null);
   const following = useRef(true);
+  const top = useRef(0);
   const [away, setAway] = useState(false);
   const settle = () => {
     if (following.current && box.current !== null) {
       box.current.scrollTop = box.current.scrollHeight;
+      top.current = box.current.scrollTop;
     }
   };
   const toEnd = () => {
@@ -168,7 +171,10 @@ function useEnd(lines: readonly Line[], view: number): End {
       return;
     }
     const look = () => {
-      following.current = atEnd(element);
+      // Whoever goes up leaves, by however little: a smooth scroll begins with a pixel, and must not be pulled back.
+      const up = element.scrollTop < top.current;
+      following.current = fromEnd(element) <= (up ? onPx : nearPx);
+      top.current = element.scrollTop;
       setAway(!following.current);
     };
     element.addEventListener("scroll", look, { passive: true });

@@ -1,6 +1,6 @@
 /**
  * What the model writes, as paragraphs, lists, headings and code: data, from which elements are made. Anything else stays the
- * text that it is. A text that grows is read again from its last block on only.
+ * text that it is. A text that grows is read again from its last blocks on only.
  */
 import { checkUrl } from "@throwbar/es/url";
 
@@ -30,9 +30,10 @@ export class Prose {
 
   read(text: string): readonly Block[] {
     if (text !== this.#text) {
-      const last = this.#blocks.at(-1);
-      const grown = last !== undefined && text.startsWith(this.#text);
-      this.#blocks = grown ? [...this.#blocks.slice(0, -1), ...parse(text, last.at)] : parse(text, 0);
+      // What is added may make an item of the last list out of the line below it: that is two blocks.
+      const from = this.#blocks.at(-2);
+      const grown = from !== undefined && text.startsWith(this.#text);
+      this.#blocks = grown ? [...this.#blocks.slice(0, -2), ...parse(text, from.at)] : parse(text, 0);
       this.#text = text;
     }
     return this.#blocks;
@@ -120,7 +121,7 @@ function listAt(lines: readonly Line[], first: number, mark: RegExp): [Block, nu
 
 /** Code, strong text and addresses, whichever begins first. */
 const marks = /(`+)(?!`)([\s\S]*?[^`])\1(?!`)|\*\*(?=\S)([^*\n]*[^*\s])\*\*|(https?:\/\/[^\s<>"'`\\{}|^]+)/g;
-const trailing = /[.,;:!?)\]*_]+$/;
+const trailing = new Set(".,;:!?)]*_");
 
 export function inlines(text: string): Inline[] {
   const found: Inline[] = [];
@@ -153,10 +154,15 @@ export function inlines(text: string): Inline[] {
 
 /** An address without the full stop or bracket that ends the sentence around it. */
 function withoutTrailing(address: string): string {
-  const end = trailing.exec(address);
-  if (end === null) {
-    return address;
+  let end = address.length;
+  let open = address.split("(").length - address.split(")").length;
+  for (; trailing.has(address.charAt(end - 1)); end--) {
+    if (address.charAt(end - 1) === ")") {
+      if (open >= 0) {
+        break; // it was opened in the address
+      }
+      open++;
+    }
   }
-  const opened = address.split("(").length > address.split(")").length - 1;
-  return opened && end[0] === ")" ? address : address.slice(0, end.index);
+  return address.slice(0, end);
 }

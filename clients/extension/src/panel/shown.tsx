@@ -62,12 +62,14 @@ export const Glyph: FunctionComponent<{ readonly sign: Sign }> = ({ sign }) => (
   </svg>
 );
 
-type IconName = "new" | "settings" | "down" | "close";
+type IconName = "new" | "settings" | "latest" | "more" | "close" | "inbox";
 
 const icons: Record<IconName, string> = {
   new: "M8 3v10M3 8h10",
   settings: "M3 4.5h4M11 4.5h2M9 2.8v3.4M3 11.5h2M9 11.5h4M7 9.8v3.4",
-  down: "M8 3v9M4 8.5 8 12.5 12 8.5",
+  latest: "M8 3v9M4 8.5 8 12.5 12 8.5",
+  more: "M4.5 6.5 8 10l3.5-3.5",
+  inbox: "M2.5 9.5v3h11v-3M2.5 9.5 4.5 3.5h7l2 6M2.5 9.5h3.5c0 1.2 1 1.7 2 1.7s2-.5 2-1.7h3.5",
   close: "M4 4l8 8M12 4l-8 8",
 };
 
