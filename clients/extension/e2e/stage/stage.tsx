@@ -1,5 +1,6 @@
 /** The panel without an extension and a server: its events are made by the test. Bundled by the test that uses it. */
 
+import { options } from "preact";
 import { Chat } from "../../src/panel/chat.js";
 import { Inbox } from "../../src/panel/inbox.js";
 import { alone } from "../../src/panel/together.js";
@@ -20,4 +21,12 @@ if (root !== null) {
   });
 }
 void chat.open();
-Object.assign(globalThis, { stage: { agent, chat } });
+
+/** How many elements and components were compared with what they were. */
+const work = { compared: 0 };
+const before = options.diffed;
+options.diffed = (vnode) => {
+  work.compared++;
+  before?.(vnode);
+};
+Object.assign(globalThis, { stage: { agent, chat, work } });

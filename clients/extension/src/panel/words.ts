@@ -1,10 +1,14 @@
 /** The contract's own names as a person reads them. A member that is added to it does not compile until it has words. */
 import { ErrorCode } from "@throwbar/es/pb/command";
 import { ItemStatus } from "@throwbar/es/pb/state";
+import { short } from "./text.js";
+
+/** A name that the contract does not have comes from a model or a newer server: one line of what can be seen. */
+const maxName = 60;
 
 /** closeTabsByUrl becomes "Close tabs by URL". */
 export function spoken(name: string): string {
-  const words = name
+  const words = short(name, maxName)
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
     .replaceAll(/[._]+/g, " ")
     .toLowerCase()
@@ -71,13 +75,15 @@ const codes = byShortName<ErrorCode>(ErrorCode as unknown as Record<number, stri
 export function statusText(status: ItemStatus | string): string {
   const number = typeof status === "number" ? status : statuses.get(status);
   const known = number === undefined ? undefined : statusWords[number];
-  return known ?? String(status).replaceAll("_", " ").toLowerCase();
+  return known ?? short(String(status), maxName).replaceAll("_", " ").toLowerCase();
 }
 
 /** Words for an error's short name. */
 export function errorText(code: string): ErrorWords {
   const number = codes.get(code.toLowerCase());
-  return number === undefined ? { title: code.replaceAll("_", " ").toLowerCase(), advice: "" } : errorWords[number];
+  return number === undefined
+    ? { title: short(code, maxName).replaceAll("_", " ").toLowerCase(), advice: "" }
+    : errorWords[number];
 }
 
 export function counted(n: number, one: string, many = `${one}s`): string {
