@@ -49,7 +49,8 @@ export interface LinkStatus {
 export type DeviceTokens = Pick<Pairing, "deviceId" | "token" | "previous">;
 
 export type ToWorker =
-  | { readonly to: "worker"; readonly kind: "hello" }
+  /** What a new link begins with. Asked says that a person, or a new pairing, wants one: then nothing speaks against it. */
+  | { readonly to: "worker"; readonly kind: "hello"; readonly asked: boolean }
   | { readonly to: "worker"; readonly kind: "drop"; readonly commandIds: readonly string[] }
   | { readonly to: "worker"; readonly kind: "cancel"; readonly commandId: string }
   | { readonly to: "worker"; readonly kind: "receipt"; readonly commandIds: readonly string[] }
@@ -59,13 +60,19 @@ export type ToWorker =
   | { readonly to: "worker"; readonly kind: "pause"; readonly paused: boolean }
   /** The server has the device under another name. */
   | { readonly to: "worker"; readonly kind: "named"; readonly deviceId: string; readonly name: string }
-  | { readonly to: "worker"; readonly kind: "revoked" };
+  /** Another link of this device has taken over. */
+  | { readonly to: "worker"; readonly kind: "replaced" }
+  | { readonly to: "worker"; readonly kind: "revoked" }
+  /** The state has changed, or the pause. */
+  | { readonly to: "worker"; readonly kind: "status"; readonly status: LinkStatus };
 
 /** What the link needs for a new start; without a pairing there is none. */
 export interface HelloReply {
   readonly pairing?: Pairing;
   /** The encoded Hello. */
   readonly hello?: string;
+  /** Another browser has taken over since this one was started: only a person takes that back. */
+  readonly replaced?: boolean;
 }
 
 export type ToLink =
