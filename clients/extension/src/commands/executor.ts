@@ -28,6 +28,8 @@ export interface ExecutorParts {
   readonly identity: () => Promise<Identity>;
   /** The id that the browser gave to a tab later. */
   readonly current: (id: number) => number;
+  /** Why nothing may be begun now; undefined if it may. What has begun goes on. */
+  readonly refusal?: () => CommandFailure | undefined;
   /** Sends what has changed, so that who has an outcome sees its effect in the state, too. */
   readonly flush: () => Promise<void>;
 }
@@ -142,7 +144,7 @@ export class Executor {
       acknowledged();
       return this.#takeUp(known, deadline, running);
     }
-    const refusal = refuse(request.action, deadline);
+    const refusal = refuse(request.action, deadline) ?? this.#parts.refusal?.();
     if (refusal !== undefined) {
       return failed(request.commandId, refusal);
     }
@@ -184,15 +186,24 @@ export class Executor {
     const { browser, current, identity, journal } = this.#parts;
     const { commandId, saved } = plan.request;
     let entry = plan.started;
+    let begun = entry.begun !== undefined;
+    const mayGoOn = () => {
+      mayBegin(plan.deadline, running);
+      const refusal = begun ? undefined : this.#parts.refusal?.();
+      if (refusal !== undefined) {
+        throw refusal;
+      }
+    };
     const begin = async (note: unknown) => {
-      mayBegin(plan.deadline, running);
+      mayGoOn();
       entry = await journal.begin(commandId, entry, note);
-      // Writing takes time, and a cancellation may have come meanwhile.
-      mayBegin(plan.deadline, running);
+      // Writing takes time, and a cancellation or a pause may have come meanwhile.
+      mayGoOn();
+      begun = true;
     };
     try {
       if (!plan.reads) {
-        mayBegin(plan.deadline, running);
+        mayGoOn();
       }
       const { signal } = running.stop;
       const context = { browser, identity: await identity(), deadline: plan.deadline, signal, current, begin, saved };
