@@ -7,11 +7,13 @@ import { check } from "@throwbar/es/pb/checks";
 import { type Action, ErrorCode, type Result, ResultSchema } from "@throwbar/es/pb/command";
 import { type CommandRequest, CommandRequestSchema, type Outcome, OutcomeSchema } from "@throwbar/es/pb/device";
 import type { Ended, Journal, Started } from "../journal/journal.js";
-import type { BrowserPort, Clock } from "../platform/port.js";
+import type { BrowserPort, Clock, StorageArea } from "../platform/port.js";
 import type { Identity } from "../state/identity.js";
+import { Asked } from "./asked.js";
 import type { Context, Recovery } from "./context.js";
 import { Deadline, OutOfTime, pause } from "./deadline.js";
 import { handlers, recoveries } from "./handlers.js";
+import { Places } from "./places.js";
 
 /** A command as the link hands it over. */
 export interface Delivery {
@@ -25,6 +27,8 @@ export interface ExecutorParts {
   readonly browser: BrowserPort;
   readonly clock: Clock;
   readonly journal: Journal;
+  /** What is known for as long as the browser runs. */
+  readonly session: StorageArea;
   readonly identity: () => Promise<Identity>;
   /** The id that the browser gave to a tab later. */
   readonly current: (id: number) => number;
@@ -59,10 +63,15 @@ const flushMs = 1000;
 
 export class Executor {
   readonly #parts: ExecutorParts;
+  readonly #asked: Asked;
+  readonly #places: Places;
   readonly #running = new Map<string, Running>();
 
+  /** Has to be made while the worker starts: it listens to the browser. */
   constructor(parts: ExecutorParts) {
     this.#parts = parts;
+    this.#asked = new Asked(parts.browser, parts.session, parts.clock);
+    this.#places = new Places(parts.session);
   }
 
   /** Runs a command, or joins it while it runs. Calls acknowledged once it is written down. */
@@ -206,7 +215,8 @@ export class Executor {
         mayGoOn();
       }
       const { signal } = running.stop;
-      const context = { browser, identity: await identity(), deadline: plan.deadline, signal, current, begin, saved };
+      const known = { asked: this.#asked, places: this.#places, current, saved };
+      const context = { browser, identity: await identity(), deadline: plan.deadline, signal, begin, ...known };
       const result = await plan.run(context);
       return result === undefined
         ? failed(commandId, unsupported())
