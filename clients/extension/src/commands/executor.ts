@@ -159,7 +159,8 @@ export class Executor {
     }
     const { boot } = await this.#parts.identity();
     const encoded = base64Encode(toBinary(CommandRequestSchema, request));
-    const started = await this.#parts.journal.start(request.commandId, { boot, request: encoded, leftMs, receivedAt });
+    const first = { boot, request: encoded, leftMs, receivedAt };
+    const started = await this.#parts.journal.start(request.commandId, first).catch(full);
     acknowledged();
     return this.#carryOut({ request, started, deadline, reads: false, run: fresh(request) }, running);
   }
@@ -205,7 +206,7 @@ export class Executor {
     };
     const begin = async (note: unknown) => {
       mayGoOn();
-      entry = await journal.begin(commandId, entry, note);
+      entry = await journal.begin(commandId, entry, note).catch(full);
       // Writing takes time, and a cancellation or a pause may have come meanwhile.
       mayGoOn();
       begun = true;
@@ -226,11 +227,8 @@ export class Executor {
     }
   }
 
-  /** An outcome that cannot be written down is still the outcome. */
   async #finish(outcome: Outcome): Promise<Outcome> {
-    await this.#parts.journal
-      .end(outcome.commandId, base64Encode(toBinary(OutcomeSchema, outcome)))
-      .catch(() => undefined);
+    await this.#parts.journal.end(outcome.commandId, base64Encode(toBinary(OutcomeSchema, outcome)));
     return outcome;
   }
 }
@@ -275,6 +273,15 @@ const unsupported = () => new CommandFailure(ErrorCode.UNSUPPORTED, "this extens
 const expired = () => new CommandFailure(ErrorCode.EXPIRED, "its time to live ran out before it was done");
 const interrupted = () =>
   new CommandFailure(ErrorCode.INTERRUPTED, "it was begun, and the browser does not say how it ended");
+
+/** Without a record of it a command could be done twice. */
+function full(error: unknown): never {
+  throw new CommandFailure(
+    ErrorCode.FAILED,
+    `the extension's storage takes no more, so this was not done: ${commandFailure(error).message}`,
+    true,
+  );
+}
 
 function present(request: CommandRequest): Action {
   if (request.action === undefined) {
