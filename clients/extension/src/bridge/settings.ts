@@ -5,6 +5,8 @@ import type { Pairing } from "./messages.js";
 export const pairingKey = "pairing";
 /** Number of the last dial. */
 export const dialKey = "dial";
+/** The device whose commands the journal has. */
+export const journalOfKey = "journalOf";
 /** Whether a person has paused this browser. */
 export const pausedKey = "paused";
 /** The pairing whose place another browser has taken. It is forgotten when this browser ends. */

@@ -7,7 +7,7 @@ import { newBootTag } from "@throwbar/es/ids";
 import { catalogueDigest } from "@throwbar/es/pb/checks";
 import { CommandRequestSchema, type Hello, HelloSchema, type Outcome, OutcomeSchema } from "@throwbar/es/pb/device";
 import { decodeOutcome, Executor } from "../commands/executor.js";
-import { handlers } from "../commands/handlers.js";
+import { handlersFor } from "../commands/handlers.js";
 import { Journal } from "../journal/journal.js";
 import type { About, Badge, BrowserPort, Channel, Clock, MessagePort, StoragePort } from "../platform/port.js";
 import { Collector } from "../state/collector.js";
@@ -27,7 +27,7 @@ import {
 } from "./messages.js";
 import { Pause } from "./pause.js";
 import { Replacements } from "./replacements.js";
-import { dialKey, pairingKey, readPairing, replacedKey } from "./settings.js";
+import { dialKey, journalOfKey, pairingKey, readPairing, replacedKey } from "./settings.js";
 import { restartLink } from "./status.js";
 
 export interface WorkerParts {
@@ -245,7 +245,20 @@ export class WorkerSide {
     return (await session.get([replacedKey]))[replacedKey] === true;
   }
 
+  /** A journal of an earlier pairing is dropped before anything of it is said. */
+  async #ownJournal({ deviceId }: Pairing): Promise<void> {
+    const { local } = this.#parts.storage;
+    const of = (await local.get([journalOfKey]))[journalOfKey];
+    if (of !== deviceId) {
+      if (of !== undefined) {
+        await this.#journal.forget();
+      }
+      await local.set({ [journalOfKey]: deviceId });
+    }
+  }
+
   async #describe(pairing: Pairing): Promise<Hello> {
+    await this.#ownJournal(pairing);
     const [about, boot, dial, entries] = await Promise.all([
       this.#parts.about(),
       this.#bootTag(),
@@ -271,7 +284,7 @@ export class WorkerSide {
       dial,
       catalogueDigest,
       time: timestampNow(),
-      actions: supported(handlers),
+      actions: supported(handlersFor(this.#parts.browser)),
       runningCommandIds: entries.flatMap(([id, entry]) => (entry.state === "started" ? [id] : [])),
       outcomes,
       paused: this.#pause.paused,

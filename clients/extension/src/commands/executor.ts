@@ -1,7 +1,7 @@
 /** Runs commands, each at most once, and answers a repeat from the journal. */
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { base64Decode, base64Encode } from "@bufbuild/protobuf/wire";
-import { type ActionOf, type Case, execute } from "@throwbar/es/commands";
+import { type ActionOf, type Case, execute, type Handlers } from "@throwbar/es/commands";
 import { CommandFailure, commandFailure } from "@throwbar/es/errors";
 import { check } from "@throwbar/es/pb/checks";
 import { type Action, ErrorCode, type Result, ResultSchema } from "@throwbar/es/pb/command";
@@ -12,7 +12,7 @@ import type { Identity } from "../state/identity.js";
 import { Asked } from "./asked.js";
 import type { Context, Recovery } from "./context.js";
 import { Deadline, OutOfTime, pause } from "./deadline.js";
-import { handlers, recoveries } from "./handlers.js";
+import { handlers, handlersFor, recoveries } from "./handlers.js";
 import { Places } from "./places.js";
 
 /** A command as the link hands it over. */
@@ -153,7 +153,7 @@ export class Executor {
       acknowledged();
       return this.#takeUp(known, deadline, running);
     }
-    const refusal = refuse(request.action, deadline) ?? this.#parts.refusal?.();
+    const refusal = refuse(request.action, deadline, handlersFor(this.#parts.browser)) ?? this.#parts.refusal?.();
     if (refusal !== undefined) {
       return failed(request.commandId, refusal);
     }
@@ -257,9 +257,9 @@ async function recover(action: Action, recovery: Recovery): Promise<Result | und
 }
 
 /** Why a command is not taken on at all. */
-function refuse(action: Action | undefined, deadline: Deadline): CommandFailure | undefined {
+function refuse(action: Action | undefined, deadline: Deadline, able: Handlers<Context>): CommandFailure | undefined {
   const { kind } = action ?? {};
-  if (kind?.case === undefined || typeof handlers[kind.case] !== "function") {
+  if (kind?.case === undefined || typeof able[kind.case] !== "function") {
     return unsupported();
   }
   if (deadline.passed) {
@@ -269,7 +269,11 @@ function refuse(action: Action | undefined, deadline: Deadline): CommandFailure 
   return first && new CommandFailure(ErrorCode.INVALID, `${first.field} ${first.text}`);
 }
 
-const unsupported = () => new CommandFailure(ErrorCode.UNSUPPORTED, "this extension does not know this command");
+const unsupported = () =>
+  new CommandFailure(
+    ErrorCode.UNSUPPORTED,
+    "this browser does not do this, or its extension does not know the command",
+  );
 const expired = () => new CommandFailure(ErrorCode.EXPIRED, "its time to live ran out before it was done");
 const interrupted = () =>
   new CommandFailure(ErrorCode.INTERRUPTED, "it was begun, and the browser does not say how it ended");

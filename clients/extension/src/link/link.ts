@@ -45,7 +45,9 @@ interface Ending {
 export class Link {
   readonly #parts: LinkParts;
   readonly #backoff: Backoff;
-  readonly #mirror = new Mirror();
+  #mirror = new Mirror();
+  /** The device whose state the mirror has. */
+  #mirrored = "";
   readonly #runner: Runner;
   #session: Session | undefined;
   /** Whether this link has had its snapshot, on which deltas count. */
@@ -243,6 +245,11 @@ export class Link {
     );
     this.#session = session;
     this.#inStep = false;
+    if (this.#mirrored !== pairing.deviceId) {
+      // Ids have the device's in them.
+      this.#mirror = new Mirror();
+      this.#mirrored = pairing.deviceId;
+    }
     try {
       return await session.run(hello);
     } finally {
@@ -282,6 +289,10 @@ export class Link {
 
   /** What the end of a link, or of an attempt, comes to. */
   async #understand({ reason, error, afterMs }: SessionEnd): Promise<Ending> {
+    if (error !== undefined && ConnectError.from(error).code === Code.InvalidArgument) {
+      // What the server does not take is not told a second time: it is read anew.
+      this.#mirror = new Mirror();
+    }
     switch (reason) {
       case EndReason.REPLACED:
         await this.#ask({ to: "worker", kind: "replaced" });

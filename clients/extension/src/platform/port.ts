@@ -104,6 +104,8 @@ export interface WindowsPort {
 }
 
 export interface GroupsPort {
+  /** There is no such thing in this browser: nothing is listed, and every other call is refused. */
+  readonly missing?: true;
   list(): Promise<GroupInfo[]>;
   update(id: number, change: { readonly title?: string; readonly colour?: GroupColour }): Promise<void>;
 }
