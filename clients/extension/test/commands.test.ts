@@ -277,6 +277,7 @@ test("restoreTabs puts tabs into the group they were in, if it is still there", 
 
 test("getActiveTab leaves the id out when there is none", async () => {
   const { browser, context, ids } = three();
+  browser.tab(ids[0]).active = false;
   expect((await run<"getActiveTab">({ case: "getActiveTab", value: {} }, context)).tabId).toBeUndefined();
   browser.tab(ids[2]).active = true;
   const result = await run<"getActiveTab">({ case: "getActiveTab", value: {} }, context);

@@ -36,13 +36,15 @@ export class FakeBrowser implements BrowserPort {
   readonly removals: number[] = [];
   awakeCalls = 0;
   readonly #listeners = new Set<(change: BrowserChange) => void>();
+  readonly #watchers: ((change: BrowserChange) => void)[] = [];
+  readonly #askers: (() => void)[] = [];
   #nextId = 1000;
   #lastFocused: number | undefined;
 
   constructor(...urls: string[]) {
     const window = this.addWindow();
-    for (const url of urls) {
-      this.addTab(url, window);
+    for (const [index, url] of urls.entries()) {
+      this.addTab(url, window, { active: index === 0 });
     }
   }
 
@@ -81,6 +83,53 @@ export class FakeBrowser implements BrowserPort {
     return tab;
   }
 
+  /** A window that a person opens behind the others. */
+  openWindow(url: string, kind: "normal" | "popup"): FakeTab {
+    const focused = this.#lastFocused;
+    const tab = this.addTab(url, this.addWindow(kind), { active: true });
+    if (focused !== undefined) {
+      void this.windows.focus(focused);
+    }
+    return tab;
+  }
+
+  /** A person clicks into a page: from then on it may ask before it goes away. */
+  click(id: number): void {
+    const tab = this.tab(id);
+    tab.guarded = tab.url.endsWith("/guard");
+  }
+
+  /** Resolves once a page asks. */
+  asked(): Promise<void> {
+    if (this.tabList.some(({ asked }) => asked)) {
+      return Promise.resolve();
+    }
+    return new Promise((resolve) => this.#askers.push(resolve));
+  }
+
+  /** What a person answers to all pages that ask. */
+  answer(how: "leave" | "stay"): void {
+    for (const tab of this.tabList.filter(({ asked }) => asked)) {
+      tab.asked = false;
+      if (how === "leave") {
+        this.vanish(tab.id);
+      }
+    }
+  }
+
+  /** A person folds a group. */
+  collapse(groupId: number): void {
+    for (const group of this.groupList.filter(({ id }) => id === groupId)) {
+      group.collapsed = true;
+    }
+    this.#tell({ kind: "groups" });
+  }
+
+  /** As onChange, but deafen does not end it. */
+  watch(listener: (change: BrowserChange) => void): void {
+    this.#watchers.push(listener);
+  }
+
   tab(id: number): FakeTab {
     const tab = this.tabList.find((each) => each.id === id);
     if (tab === undefined) {
@@ -108,9 +157,13 @@ export class FakeBrowser implements BrowserPort {
 
   /** A person or the page closes a tab. */
   vanish(id: number): void {
-    const { windowId } = this.tab(id);
+    const { windowId, active, index } = this.tab(id);
     this.tabList = this.tabList.filter((tab) => tab.id !== id);
     this.#number(windowId);
+    const next = active ? (this.in(windowId)[index] ?? this.in(windowId).at(-1)) : undefined;
+    if (next !== undefined) {
+      this.#activate(next);
+    }
     this.#dropEmpty();
     this.#tell({ kind: "removed", id });
     this.#tell({ kind: "window", id: windowId });
@@ -132,7 +185,7 @@ export class FakeBrowser implements BrowserPort {
   }
 
   #tell(change: BrowserChange): void {
-    for (const listener of [...this.#listeners]) {
+    for (const listener of [...this.#watchers, ...this.#listeners]) {
       listener(change);
     }
   }
@@ -244,6 +297,10 @@ export class FakeBrowser implements BrowserPort {
       this.removals.push(id);
       if (tab.guarded && !tab.asked) {
         tab.asked = true;
+        this.#activate(tab);
+        for (const asked of this.#askers.splice(0)) {
+          asked();
+        }
         waiting.push(id);
       } else {
         this.vanish(id);

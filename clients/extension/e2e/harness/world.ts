@@ -1,0 +1,225 @@
+/** A real Chromium as a place for cases. */
+import { fileURLToPath } from "node:url";
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { base64Decode, base64Encode } from "@bufbuild/protobuf/wire";
+import { type CommandRequest, CommandRequestSchema, type Outcome, OutcomeSchema } from "@throwbar/es/pb/device";
+import { build } from "esbuild";
+import type { Dialog, Page } from "playwright-core";
+import { expect } from "vitest";
+import { type BrowserChange, BrowserError, type BrowserPort } from "../../src/platform/port.js";
+import type { Identity } from "../../src/state/identity.js";
+import { homeUrl } from "../../test/cases/names.js";
+import type { Hanging, World } from "../../test/cases/stage.js";
+import type { Browser } from "./browser.js";
+import type { Answer, CasesPage } from "./casespage.js";
+
+declare const cases: CasesPage;
+
+const folder = fileURLToPath(new URL(".", import.meta.url));
+
+async function pageScript(): Promise<string> {
+  const { outputFiles } = await build({
+    entryPoints: [`${folder}casespage.ts`],
+    bundle: true,
+    write: false,
+    format: "iife",
+    target: "chrome120",
+    logLevel: "warning",
+  });
+  return outputFiles[0]?.text ?? "";
+}
+
+/** The port, each call of which is made by the real adapter in the extension's page. */
+function remote(page: Page): BrowserPort {
+  const part = (name: "tabs" | "windows" | "groups") =>
+    new Proxy({} as Record<string, unknown>, {
+      get:
+        (_, method: string) =>
+        async (...args: unknown[]) => {
+          const answer: Answer = await page.evaluate(([p, m, a]) => cases.call(p, m, a), [name, method, args] as const);
+          if ("kind" in answer) {
+            throw new BrowserError(answer.kind, answer.message, answer.missingId);
+          }
+          return answer.value;
+        },
+    });
+  return {
+    tabs: part("tabs"),
+    windows: part("windows"),
+    groups: part("groups"),
+    onChange: () => {
+      throw new Error("ask the world for its changes");
+    },
+    stayAwake: async () => {},
+  } as unknown as BrowserPort;
+}
+
+export class ChromiumWorld implements World {
+  readonly browser: BrowserPort;
+  readonly momentMs = 700;
+  readonly shortMs = 1500;
+  readonly #real: Browser;
+  readonly #page: Page;
+  readonly #identity: Identity;
+  readonly #waiting: (() => void)[] = [];
+  #home = 0;
+  #dialogs: Dialog[] = [];
+
+  private constructor(real: Browser, page: Page, identity: Identity) {
+    this.#real = real;
+    this.#page = page;
+    this.#identity = identity;
+    this.browser = remote(page);
+    const watch = (each: Page) => {
+      // Left to itself, the test's driver answers for the person at once.
+      each.on("dialog", (dialog) => {
+        this.#dialogs.push(dialog);
+        for (const asked of this.#waiting.splice(0)) {
+          asked();
+        }
+      });
+    };
+    real.context.pages().forEach(watch);
+    real.context.on("page", watch);
+  }
+
+  /** The page is the extension's settings page, and the browser is paired. */
+  static async start(real: Browser, page: Page, deviceId: string): Promise<ChromiumWorld> {
+    await page.evaluate(await pageScript());
+    const boot = await page.evaluate(async () => (await chrome.storage.session.get("boot")).boot as string);
+    const world = new ChromiumWorld(real, page, { device: deviceId, boot });
+    await world.clean();
+    return world;
+  }
+
+  /** Brings the browser to what a case starts from: one window, one tab. */
+  async clean(): Promise<void> {
+    await this.answer("leave");
+    this.#home = await this.#page.evaluate(async (url) => {
+      const [first] = await chrome.tabs.query({ url });
+      const home = first?.id ?? 0;
+      for (let left = await chrome.tabs.query({}); left.length > 1; left = await chrome.tabs.query({})) {
+        for (const { id } of left) {
+          if (id !== undefined && id !== home) {
+            // A second call closes a tab whose page asks.
+            void chrome.tabs.remove(id).catch(() => {});
+            await chrome.tabs.remove(id).catch(() => {});
+          }
+        }
+      }
+      await chrome.tabs.update(home, { active: true, pinned: false, muted: false });
+      if ((await chrome.tabs.get(home)).groupId >= 0) {
+        await chrome.tabs.ungroup(home);
+      }
+      return (await chrome.tabs.get(home)).windowId;
+    }, homeUrl);
+    await (await this.#real.worker()).evaluate(() => {
+      const { restore } = globalThis as { restore?: () => void };
+      restore?.();
+    });
+    await this.answer("leave");
+    await this.settled();
+    await this.changes();
+  }
+
+  async identity(): Promise<Identity> {
+    return this.#identity;
+  }
+
+  openTab(url: string, windowId = this.#home): Promise<number> {
+    return this.#page.evaluate(([to, at]) => cases.openTab(to, at), [url, windowId] as const);
+  }
+
+  openWindow(url: string, kind: "normal" | "popup"): Promise<number> {
+    return this.#page.evaluate(([to, type]) => cases.openWindow(to, type), [url, kind] as const);
+  }
+
+  async click(id: number): Promise<void> {
+    const [url, front] = await this.#page.evaluate(async (tab) => {
+      const { windowId, url } = await chrome.tabs.get(tab);
+      const [active] = await chrome.tabs.query({ windowId, active: true });
+      await chrome.tabs.update(tab, { active: true });
+      return [url, active?.id ?? 0] as const;
+    }, id);
+    const page = this.#real.context.pages().find((each) => each.url() === url);
+    await page?.click("input");
+    await this.#page.evaluate(async (tab) => chrome.tabs.update(tab, { active: true }), front);
+  }
+
+  async answer(how: "leave" | "stay"): Promise<void> {
+    for (const dialog of this.#dialogs.splice(0)) {
+      // A page that was destroyed asks nobody any more.
+      await (how === "leave" ? dialog.accept() : dialog.dismiss()).catch(() => {});
+    }
+  }
+
+  asked(): Promise<void> {
+    return this.#dialogs.length > 0 ? Promise.resolve() : new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  sleep(id: number): Promise<number> {
+    return this.#page.evaluate(async (tab) => (await chrome.tabs.discard(tab))?.id ?? 0, id);
+  }
+
+  close(id: number): Promise<void> {
+    return this.#page.evaluate(async (tab) => {
+      void chrome.tabs.remove(tab).catch(() => {});
+      await chrome.tabs.remove(tab).catch(() => {});
+    }, id);
+  }
+
+  async collapse(groupId: number): Promise<void> {
+    await this.#page.evaluate(async (id) => chrome.tabGroups.update(id, { collapsed: true }), groupId);
+  }
+
+  drag(): void {
+    throw new Error("nobody can drag a tab in a headless browser");
+  }
+
+  settled(): Promise<void> {
+    return this.#page.evaluate(() => cases.settled());
+  }
+
+  changes(): Promise<BrowserChange[]> {
+    return this.#page.evaluate(() => cases.takeChanges());
+  }
+
+  async deliver(request: CommandRequest): Promise<Outcome> {
+    const encoded = base64Encode(toBinary(CommandRequestSchema, request));
+    const outcome = await this.#page.evaluate((each) => cases.deliver(each), encoded);
+    return fromBinary(OutcomeSchema, base64Decode(outcome));
+  }
+
+  async hang(method: Hanging, when: "before" | "after"): Promise<void> {
+    const worker = await this.#real.worker();
+    await worker.evaluate(
+      ([name, at]) => {
+        const tabs = chrome.tabs as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>;
+        const real = tabs[name] as (...args: unknown[]) => Promise<unknown>;
+        const restore = () => {
+          tabs[name] = real;
+        };
+        Object.assign(globalThis, { hangs: false, restore });
+        tabs[name] = async (...args) => {
+          restore();
+          if (at === "after") {
+            await real(...args);
+          }
+          Object.assign(globalThis, { hangs: true });
+          return new Promise(() => {});
+        };
+      },
+      [method, when] as const,
+    );
+  }
+
+  async hanging(): Promise<void> {
+    const worker = await this.#real.worker();
+    const hangs = () => worker.evaluate(() => (globalThis as { hangs?: boolean }).hangs ?? false);
+    await expect.poll(hangs, { interval: 20, timeout: 10_000 }).toBe(true);
+  }
+
+  stopWorker(): Promise<void> {
+    return this.#real.killWorker(this.#page);
+  }
+}

@@ -1,0 +1,105 @@
+/** The fake as a place for cases. */
+import type { CommandRequest, Outcome } from "@throwbar/es/pb/device";
+import { Runner } from "../../src/link/runner.js";
+import type { BrowserChange } from "../../src/platform/port.js";
+import type { Identity } from "../../src/state/identity.js";
+import { FakeBrowser } from "../fake/browser.js";
+import { FakeExtension, pairing } from "../fake/extension.js";
+import { homeUrl } from "./names.js";
+import type { Hanging, World } from "./stage.js";
+
+export class FakeWorld implements World {
+  readonly browser = new FakeBrowser(homeUrl);
+  readonly momentMs = 10;
+  readonly shortMs = 400;
+  readonly #extension = new FakeExtension(this.browser);
+  readonly #link = this.#extension.hub.part();
+  #changes: BrowserChange[] = [];
+  #hangs: Promise<void> = Promise.resolve();
+
+  constructor() {
+    this.browser.watch((change) => this.#changes.push(change));
+  }
+
+  async identity(): Promise<Identity> {
+    const { boot = "" } = await this.#extension.storage.session.get(["boot"]);
+    return { device: pairing.deviceId, boot: String(boot) };
+  }
+
+  async openTab(url: string, windowId?: number): Promise<number> {
+    return this.browser.addTab(url, windowId).id;
+  }
+
+  async openWindow(url: string, kind: "normal" | "popup"): Promise<number> {
+    return this.browser.openWindow(url, kind).id;
+  }
+
+  async click(id: number): Promise<void> {
+    this.browser.click(id);
+  }
+
+  async answer(how: "leave" | "stay"): Promise<void> {
+    this.browser.answer(how);
+  }
+
+  asked(): Promise<void> {
+    return this.browser.asked();
+  }
+
+  async sleep(id: number): Promise<number> {
+    return this.browser.discard(id);
+  }
+
+  async close(id: number): Promise<void> {
+    this.browser.vanish(id);
+  }
+
+  async collapse(groupId: number): Promise<void> {
+    this.browser.collapse(groupId);
+  }
+
+  drag(calls: number): void {
+    this.browser.busy = calls;
+  }
+
+  /** Everything in the fake is done within a few turns. */
+  settled(): Promise<void> {
+    return new Promise((resolve) => setTimeout(resolve, 0));
+  }
+
+  async changes(): Promise<BrowserChange[]> {
+    const changes = this.#changes;
+    this.#changes = [];
+    return changes;
+  }
+
+  deliver(request: CommandRequest): Promise<Outcome> {
+    return new Promise((ended) => {
+      const runner = new Runner(this.#link, this.#extension.clock, { acknowledged: () => {}, ended });
+      runner.run(request);
+    });
+  }
+
+  async hang(method: Hanging, when: "before" | "after"): Promise<void> {
+    this.#hangs = new Promise((hangs) => {
+      const tabs = this.browser.tabs as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>;
+      const real = tabs[method];
+      tabs[method] = async (...args) => {
+        tabs[method] = real as never;
+        if (when === "after") {
+          await real?.(...args);
+        }
+        hangs();
+        return new Promise(() => {});
+      };
+    });
+  }
+
+  hanging(): Promise<void> {
+    return this.#hangs;
+  }
+
+  async stopWorker(): Promise<void> {
+    this.#extension.killWorker();
+  }
+}
