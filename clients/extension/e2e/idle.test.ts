@@ -1,15 +1,24 @@
 /**
- * Hours in which nothing happens: the browser stops the worker every half minute, which must not cost the link. A debugger would
- * keep the worker alive, so nothing is attached, and it takes real time: it runs only where THROWBAR_SOAK_SECONDS says how long.
+ * A long time in which nothing happens: the browser stops the worker again and again, which must not cost the link. A debugger
+ * would keep the worker alive, so nothing is attached: the profile is paired by a first run with the driver, and Chromium is
+ * then started by itself. All that is seen is what the server sees: links, heartbeats, and how long commands take that are
+ * sent at random moments, some after a pause in which the worker falls asleep.
+ *
+ * It takes real time: it runs only where THROWBAR_SOAK_SECONDS says how long. 1800 is what docs/browser-link.md reports.
  */
 import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import { DeviceChange } from "@throwbar/es/pb/commands";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { spread, table } from "./harness/figures.js";
 import { Fixture, resultOf } from "./harness/fixture.js";
 import { startProgram } from "./harness/process.js";
+import { Chance } from "./harness/random.js";
 
 const seconds = Number(process.env.THROWBAR_SOAK_SECONDS ?? 0);
 const startsIn = 60_000;
+/** What a person would not call waiting. */
+const atOnceMs = 1000;
 let f: Fixture | undefined;
 
 beforeAll(async () => {
@@ -20,47 +29,105 @@ afterAll(async () => {
   await f?.stop();
 });
 
+/** Times of the device's changes, from now on. */
+function watch({ api, deviceId }: Fixture) {
+  const stop = new AbortController();
+  const seen: { readonly change: string; readonly at: number }[] = [];
+  let came: () => void = () => {};
+  const online = new Promise<void>((resolve) => {
+    came = resolve;
+  });
+  const done = (async () => {
+    for await (const { event } of api.commands.watchEvents({ deviceId }, { signal: stop.signal })) {
+      if (event?.kind.case === "device") {
+        seen.push({ change: DeviceChange[event.kind.value.change] ?? "", at: performance.now() });
+        if (event.kind.value.change === DeviceChange.ONLINE) {
+          came();
+        }
+      }
+    }
+  })().catch(() => {});
+  const end = () => {
+    stop.abort();
+    return done;
+  };
+  return { seen, online, end };
+}
+
 test.runIf(seconds > 0)(
-  "the link stands through workers that come and go",
+  "the link stands through workers that come and go, and a command that comes at any moment is answered at once",
   async () => {
     if (f === undefined) {
       return;
     }
     const { api, browser, deviceId } = f;
+    const chance = new Chance();
+    console.log(`seed ${chance.seed}, ${seconds} s`);
     await browser.down();
-    const stop = new AbortController();
-    const seen: string[] = [];
+    const before = await counts(f);
+    const device = watch(f);
     const chromium = startProgram(browser.program, [
       "--headless=new",
       `--user-data-dir=${browser.profile}`,
       ...browser.args,
       "about:blank",
     ]);
-    try {
-      const events = api.commands.watchEvents({ deviceId }, { signal: stop.signal });
-      const timer = setTimeout(() => stop.abort(), startsIn + seconds * 1000);
-      for await (const { event } of events) {
-        if (event?.kind.case !== "device") {
-          continue;
-        }
-        seen.push(DeviceChange[event.kind.value.change]);
-        if (event.kind.value.change === DeviceChange.ONLINE) {
-          clearTimeout(timer);
-          setTimeout(() => stop.abort(), seconds * 1000);
-        }
-      }
-    } catch {
-      // The time is over.
+    await device.online;
+    const begun = performance.now();
+    const left = () => seconds * 1000 - (performance.now() - begun);
+    const took = { soon: [] as number[], late: [] as number[] };
+    while (left() > 0) {
+      const late = chance.next() < 0.6;
+      // A worker is stopped after half a minute in which nothing happens.
+      await sleep(Math.min(left(), 1000 * (late ? chance.between(40, 110) : chance.between(1, 12))));
+      const sent = performance.now();
+      const { outcomes } = await api.commands.dispatch({
+        deviceIds: [deviceId],
+        action: { kind: { case: "getActiveTab", value: {} } },
+      });
+      took[late ? "late" : "soon"].push(performance.now() - sent);
+      expect(outcomes.map((outcome) => resultOf<"getActiveTab">(outcome).url)).toEqual(["about:blank"]);
     }
-    expect(seen).toEqual(["ONLINE"]);
-    const { outcomes } = await api.commands.dispatch({
-      deviceIds: [deviceId],
-      action: { kind: { case: "getActiveTab", value: {} } },
+    const after = await counts(f);
+    await device.end();
+    const [soon, late] = [spread(took.soon), spread(took.late)];
+    table(`${seconds} s without a debugger, seen from the server`, {
+      "device changes": device.seen
+        .map(({ change, at }) => `${change} at ${Math.round((at - begun) / 1000)} s`)
+        .join(", "),
+      "links opened": after.opened - before.opened,
+      "links that stand": after.standing,
+      "reports (heartbeats and outcomes)": after.reports - before.reports,
+      "heartbeats missed": after.missed - before.missed,
+      [`${soon.count} commands 1 to 12 s after the one before`]: soon.text,
+      [`${late.count} commands 40 to 110 s after the one before`]: late.text,
     });
-    expect(outcomes.map((outcome) => resultOf<"getActiveTab">(outcome).url)).toEqual(["about:blank"]);
     const gone = once(chromium, "exit");
     chromium.kill();
     await gone;
+    expect(device.seen.map(({ change }) => change)).toEqual(["ONLINE"]);
+    expect(after.opened - before.opened).toBe(1);
+    expect(after.missed - before.missed).toBe(0);
+    expect(Math.max(0, ...took.soon, ...took.late)).toBeLessThan(atOnceMs);
   },
-  startsIn + seconds * 1000 + 30_000,
+  startsIn + seconds * 1000 + 150_000,
 );
+
+async function counts({ server }: Fixture) {
+  const [opened, standing, missed, calls] = await Promise.all(
+    [
+      "throwbar_links_opened_total",
+      "throwbar_links",
+      "throwbar_link_heartbeats_missed_total",
+      "throwbar_calls_total",
+    ].map((name) => server.metrics(name)),
+  );
+  const sum = (metric: Map<string, number> | undefined, label = "") =>
+    [...(metric ?? [])].reduce((all, [labels, value]) => (labels.includes(label) ? all + value : all), 0);
+  return {
+    opened: sum(opened),
+    standing: sum(standing),
+    missed: sum(missed),
+    reports: sum(calls, "DeviceService/Report"),
+  };
+}

@@ -1,43 +1,92 @@
-// Builds the extension into dist/chrome: four entry points, each complete in itself, so that the worker carries no page's
-// code. Prints the sizes and fails if the worker is too big.
+// Builds the extension into dist/chrome and dist/firefox, or the targets that are named. Each entry point is complete in
+// itself, so that what runs in the background carries no page's code. Prints the sizes and fails if one is over its limit.
+//
+// THROWBAR_EXTENSION_OUT is another folder for the one target, chrome if none is named.
+import { existsSync } from "node:fs";
 import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
+import { manifestOf, targetOf, targets } from "./manifest.mjs";
 
-const maxWorkerBytes = 150_000;
 const root = fileURLToPath(new URL("..", import.meta.url));
-const out = process.env.THROWBAR_EXTENSION_OUT ?? `${root}dist/chrome`;
+const elsewhere = process.env.THROWBAR_EXTENSION_OUT;
 
-await rm(out, { recursive: true, force: true });
-await mkdir(out, { recursive: true });
-const result = await build({
-  absWorkingDir: root,
-  entryPoints: ["worker.ts", "offscreen.ts", "options.tsx", "panel.tsx"].map((name) => `src/entrypoints/${name}`),
-  outdir: out,
-  entryNames: "[name]",
-  bundle: true,
-  format: "esm",
-  target: "chrome120",
-  minify: true,
-  metafile: true,
-  legalComments: "none",
-  jsx: "automatic",
-  jsxImportSource: "preact",
-  logLevel: "warning",
-});
-await cp(`${root}static`, out, { recursive: true });
-await cp(`${root}manifest.json`, `${out}/manifest.json`);
-if (process.env.THROWBAR_EXTENSION_META !== undefined) {
-  await writeFile(process.env.THROWBAR_EXTENSION_META, JSON.stringify(result.metafile));
+/**
+ * The sources name the folder platform/chrome. For another target a module of its own folder stands in for the one of the
+ * same name, where there is one; that module itself may use the one that it stands in for.
+ * @param {import("./manifest.mjs").Target} target
+ * @returns {import("esbuild").Plugin}
+ */
+function platform(target) {
+  const own = `${root}src/platform/${target.name}/`;
+  return {
+    name: "platform",
+    setup({ onResolve }) {
+      onResolve({ filter: /\.js$/ }, async ({ path, resolveDir, importer }) => {
+        const file = fileURLToPath(new URL(path, `file://${resolveDir}/`)).replace(/\.js$/, ".ts");
+        const stand = `${own}${basename(file)}`;
+        const inChrome = file === `${root}src/platform/chrome/${basename(file)}`;
+        return path.startsWith(".") && inChrome && !importer.startsWith(own) && existsSync(stand)
+          ? { path: stand }
+          : undefined;
+      });
+    },
+  };
 }
 
-let failed = false;
-for (const name of ["worker", "offscreen", "options", "panel"]) {
-  const bytes = await readFile(`${out}/${name}.js`);
-  const tooBig = name === "worker" && bytes.length > maxWorkerBytes;
-  failed ||= tooBig;
-  const limit = name === "worker" ? `, limit ${maxWorkerBytes}` : "";
-  console.log(`${name}.js ${bytes.length} bytes, ${gzipSync(bytes).length} gzip${limit}${tooBig ? ": TOO BIG" : ""}`);
+/**
+ * @param {import("./manifest.mjs").Target} target
+ * @param {string} out
+ * @returns {Promise<boolean>}
+ */
+async function buildTarget(target, out) {
+  await rm(out, { recursive: true, force: true });
+  await mkdir(out, { recursive: true });
+  const result = await build({
+    absWorkingDir: root,
+    entryPoints: target.entries.map((name) => `src/entrypoints/${name}`),
+    outdir: out,
+    entryNames: "[name]",
+    bundle: true,
+    format: "esm",
+    target: target.esbuild,
+    minify: true,
+    metafile: true,
+    legalComments: "none",
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    logLevel: "warning",
+    plugins: [platform(target)],
+  });
+  await cp(`${root}static`, out, { recursive: true, filter: (file) => !target.without.includes(basename(file)) });
+  await writeFile(`${out}/manifest.json`, `${JSON.stringify(manifestOf(target), undefined, 2)}\n`);
+  if (process.env.THROWBAR_EXTENSION_META !== undefined) {
+    await writeFile(process.env.THROWBAR_EXTENSION_META, JSON.stringify(result.metafile));
+  }
+  let fits = true;
+  for (const entry of target.entries) {
+    const name = entry.replace(/\.tsx?$/, "");
+    const bytes = await readFile(`${out}/${name}.js`);
+    const most = target.limits[name];
+    const tooBig = most !== undefined && bytes.length > most;
+    fits &&= !tooBig;
+    const limit = most === undefined ? "" : `, limit ${most}`;
+    console.log(
+      `${target.name} ${name}.js ${bytes.length} bytes, ${gzipSync(bytes).length} gzip${limit}${tooBig ? ": TOO BIG" : ""}`,
+    );
+  }
+  return fits;
 }
-process.exitCode = failed ? 1 : 0;
+
+const named = process.argv.slice(2).map(targetOf);
+const wanted = named.length > 0 ? named : elsewhere === undefined ? targets : [targetOf("chrome")];
+if (elsewhere !== undefined && wanted.length > 1) {
+  throw new Error("one folder holds one target");
+}
+for (const target of wanted) {
+  if (!(await buildTarget(target, elsewhere ?? `${root}dist/${target.name}`))) {
+    process.exitCode = 1;
+  }
+}

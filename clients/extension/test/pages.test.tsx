@@ -124,7 +124,14 @@ test("the settings page follows the connection", async () => {
   const { parts, say } = settings();
   await showSettings(root, parts);
   await vi.waitFor(async () => {
-    await say({ state: "replaced", detail: "Another browser.", server: "http://x", name: "laptop" });
+    await say({
+      state: "replaced",
+      since: 0,
+      detail: "Another browser.",
+      server: "http://x",
+      name: "laptop",
+      paused: false,
+    });
     expect(find("#state").textContent).toBe("Another browser has taken over.");
   });
   expect(root.textContent).toContain("Connect this browser again");

@@ -21,8 +21,8 @@ export class Fixture {
   readonly pages: Pages;
   readonly browser: Browser;
   readonly api: Api;
-  /** The settings page: a page of the extension that stays open. */
-  readonly page: Page;
+  /** The settings page: a page of the extension that stays open, until the browser is restarted. */
+  page: Page;
   readonly deviceId: string;
 
   private constructor(parts: Pick<Fixture, "server" | "pages" | "browser" | "api" | "page" | "deviceId">) {
@@ -59,6 +59,57 @@ export class Fixture {
     }
     await this.inStep();
     return opened;
+  }
+
+  /** Closes every tab but the settings page. */
+  async closeOthers(): Promise<void> {
+    for (const page of this.browser.context.pages()) {
+      if (page !== this.page) {
+        await page.close({ runBeforeUnload: false });
+      }
+    }
+    await this.inStep();
+  }
+
+  /** Ends the browser, starts it again with its profile, and waits until it is connected. */
+  async restartBrowser(): Promise<void> {
+    await this.browser.down();
+    await this.browser.up();
+    this.page = await this.browser.open("options.html");
+    await this.online();
+  }
+
+  /** Waits until the browser is connected, as it sees it and as the server does. */
+  async online(): Promise<void> {
+    await this.page.waitForSelector('#state[data-state="online"]', { timeout: 45_000 });
+    await expect
+      .poll(
+        async () =>
+          (await this.api.devices.listDevices({})).devices.find(({ deviceId }) => deviceId === this.deviceId)?.online,
+        soon,
+      )
+      .toBe(true);
+  }
+
+  /** Turns the switch on the settings page, and waits until that holds. */
+  async pause(paused: boolean): Promise<void> {
+    await this.page.waitForSelector("#paused:enabled");
+    if ((await this.page.isChecked("#paused")) !== paused) {
+      await this.page.click("#paused");
+      await this.page.waitForSelector(paused ? "#paused:checked" : "#paused:not(:checked)");
+    }
+  }
+
+  /** What the extension's icon shows. */
+  badge(): Promise<{ readonly text: string; readonly title: string }> {
+    return this.page.evaluate(async () => ({
+      text: await chrome.action.getBadgeText({}),
+      title: await chrome.action.getTitle({}),
+    }));
+  }
+
+  async realCount(url: string): Promise<number> {
+    return (await this.realTabs()).filter((tab) => tab.url === url).length;
   }
 
   realTabs(): Promise<RealTab[]> {

@@ -21,6 +21,6 @@ export async function pairBrowser(
   await page.waitForSelector('#state[data-state="online"]');
   const { devices } = await api.devices.listDevices({ onlineOnly: true });
   const device = devices.find((each) => each.name === name);
-  expect(device).toBeDefined();
+  expect(device, JSON.stringify(devices.map(({ name: known, agent }) => [known, agent]))).toBeDefined();
   return { deviceId: device?.deviceId ?? "", page };
 }

@@ -79,7 +79,7 @@ export class Server {
     return (await readFile(join(this.#folder, "owner.token"), "utf8")).trim();
   }
 
-  /** The metrics of one name, by their labels. */
+  /** The metrics of one name, by their labels; empty where there are none. */
   async metrics(name: string): Promise<Map<string, number>> {
     const answer = await fetch(`${this.url}/metrics`, {
       headers: { Authorization: `Bearer ${await this.ownerToken()}` },
@@ -89,9 +89,9 @@ export class Server {
     }
     const found = new Map<string, number>();
     for (const line of (await answer.text()).split("\n")) {
-      const parts = /^(\w+)\{(.*)\} (\S+)$/.exec(line);
-      if (parts?.[1] === name && parts[2] !== undefined) {
-        found.set(parts[2], Number(parts[3]));
+      const parts = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line);
+      if (parts?.[1] === name) {
+        found.set(parts[2] ?? "", Number(parts[3]));
       }
     }
     return found;

@@ -15,10 +15,13 @@ export interface Pairing {
 export type LinkState =
   /** No pairing code was entered yet. */
   | "unpaired"
+  /** Tries. */
   | "connecting"
   | "online"
-  /** Waits for the next attempt. */
+  /** Was connected a moment ago, or has only begun to try; waits for the next attempt. */
   | "waiting"
+  /** The server could not be reached for some time. It is tried further, less often. */
+  | "offline"
   /** Another link of the same device has taken over. */
   | "replaced"
   /** The server does not accept the device. */
@@ -27,34 +30,57 @@ export type LinkState =
 
 export interface LinkStatus {
   readonly state: LinkState;
+  /** When that began, in milliseconds since 1970. */
+  readonly since: number;
+  /** Why it is so, where that says more than the state. */
   readonly detail: string;
   readonly server: string;
+  /** The device's name, as the server has it. */
   readonly name: string;
+  /** A person has paused this browser: commands are refused. That is so in every state. */
+  readonly paused: boolean;
+  /** How long the last report took to be answered, in milliseconds; only while connected. */
+  readonly roundTripMs?: number;
+  /** When the next attempt is made, in milliseconds since 1970; only while waiting for it. */
+  readonly retryAt?: number;
 }
 
 /** The tokens that a device is to keep from now on. */
 export type DeviceTokens = Pick<Pairing, "deviceId" | "token" | "previous">;
 
 export type ToWorker =
-  | { readonly to: "worker"; readonly kind: "hello" }
+  /** What a new link begins with. Asked says that a person, or a new pairing, wants one: then nothing speaks against it. */
+  | { readonly to: "worker"; readonly kind: "hello"; readonly asked: boolean }
   | { readonly to: "worker"; readonly kind: "drop"; readonly commandIds: readonly string[] }
   | { readonly to: "worker"; readonly kind: "cancel"; readonly commandId: string }
   | { readonly to: "worker"; readonly kind: "receipt"; readonly commandIds: readonly string[] }
   | { readonly to: "worker"; readonly kind: "state" }
   | ({ readonly to: "worker"; readonly kind: "tokens" } & DeviceTokens)
-  | { readonly to: "worker"; readonly kind: "revoked" };
+  /** A person pauses this browser or ends that. Answered with what is so from then on. */
+  | { readonly to: "worker"; readonly kind: "pause"; readonly paused: boolean }
+  /** The server has the device under another name. */
+  | { readonly to: "worker"; readonly kind: "named"; readonly deviceId: string; readonly name: string }
+  /** Another link of this device has taken over. */
+  | { readonly to: "worker"; readonly kind: "replaced" }
+  | { readonly to: "worker"; readonly kind: "revoked" }
+  /** The state has changed, or the pause. */
+  | { readonly to: "worker"; readonly kind: "status"; readonly status: LinkStatus };
 
 /** What the link needs for a new start; without a pairing there is none. */
 export interface HelloReply {
   readonly pairing?: Pairing;
   /** The encoded Hello. */
   readonly hello?: string;
+  /** Another browser has taken over since this one was started: only a person takes that back. */
+  readonly replaced?: boolean;
 }
 
 export type ToLink =
   | { readonly to: "link"; readonly kind: "state"; readonly push: StatePush }
   /** Something has woken the worker: there should be a link, or a wait for the next attempt. */
   | { readonly to: "link"; readonly kind: "check" }
+  /** Whether a person has paused this browser. */
+  | { readonly to: "link"; readonly kind: "paused"; readonly paused: boolean }
   /** The pairing is another one, or a person asks for a new start. */
   | { readonly to: "link"; readonly kind: "restart" }
   | { readonly to: "link"; readonly kind: "status" };

@@ -5,6 +5,12 @@ import type { Pairing } from "./messages.js";
 export const pairingKey = "pairing";
 /** Number of the last dial. */
 export const dialKey = "dial";
+/** The device whose commands the journal has. */
+export const journalOfKey = "journalOf";
+/** Whether a person has paused this browser. */
+export const pausedKey = "paused";
+/** The pairing whose place another browser has taken. It is forgotten when this browser ends. */
+export const replacedKey = "replacedBy";
 /** A token of a person, with which the panel talks to the agent. The device's own token is not good for that. */
 export const operatorKey = "operatorToken";
 /** The conversation that the panel shows. */

@@ -7,12 +7,13 @@ import { newBootTag } from "@throwbar/es/ids";
 import { catalogueDigest } from "@throwbar/es/pb/checks";
 import { CommandRequestSchema, type Hello, HelloSchema, type Outcome, OutcomeSchema } from "@throwbar/es/pb/device";
 import { decodeOutcome, Executor } from "../commands/executor.js";
-import { handlers } from "../commands/handlers.js";
+import { handlersFor } from "../commands/handlers.js";
 import { Journal } from "../journal/journal.js";
-import type { About, BrowserPort, Channel, Clock, MessagePort, StoragePort } from "../platform/port.js";
+import type { About, Badge, BrowserPort, Channel, Clock, MessagePort, StoragePort } from "../platform/port.js";
 import { Collector } from "../state/collector.js";
 import type { Identity } from "../state/identity.js";
 import type { StatePush } from "../state/push.js";
+import { badge } from "./badge.js";
 import {
   type CommandNews,
   type CommandOrder,
@@ -20,11 +21,14 @@ import {
   type DeviceTokens,
   type HelloReply,
   isMessage,
+  type LinkStatus,
   type Pairing,
   type ToWorker,
 } from "./messages.js";
+import { Pause } from "./pause.js";
 import { Replacements } from "./replacements.js";
-import { dialKey, pairingKey, readPairing } from "./settings.js";
+import { dialKey, journalOfKey, pairingKey, readPairing, replacedKey } from "./settings.js";
+import { restartLink } from "./status.js";
 
 export interface WorkerParts {
   readonly browser: BrowserPort;
@@ -34,6 +38,7 @@ export interface WorkerParts {
   readonly about: () => Promise<About>;
   /** Makes sure that the part that holds the link runs. */
   readonly ensureLink: () => Promise<void>;
+  readonly showBadge: (badge: Badge) => Promise<void>;
 }
 
 const bootKey = "boot";
@@ -49,6 +54,7 @@ export class WorkerSide {
   readonly #executor: Executor;
   readonly #collector: Collector;
   readonly #replacements: Replacements;
+  readonly #pause: Pause;
   #boot: Promise<string> | undefined;
   #paired: Promise<Pairing | undefined> | undefined;
   #woken = Number.NEGATIVE_INFINITY;
@@ -64,6 +70,7 @@ export class WorkerSide {
       identity: () => this.#identityIfPaired(),
       send: (push) => this.#handOn(push),
     });
+    this.#pause = new Pause(storage.local, (paused) => void messages.send({ to: "link", kind: "paused", paused }));
     this.#executor = new Executor({
       browser,
       clock,
@@ -71,6 +78,7 @@ export class WorkerSide {
       identity: () => this.#identity(),
       current: (id) => this.#replacements.current(id),
       flush: () => this.#collector.flush(),
+      refusal: () => this.#pause.refusal(),
     });
     browser.onChange((change) => {
       if (change.kind === "replaced") {
@@ -99,10 +107,23 @@ export class WorkerSide {
       return;
     }
     this.#woken = now;
-    void this.#parts
-      .ensureLink()
-      .then(() => this.#parts.messages.send({ to: "link", kind: "check" }))
-      .catch(() => {});
+    void this.#lookAfter().catch(() => {});
+  }
+
+  /** Sees to it that there is a link, or a wait for one, and that the badge says so. */
+  async #lookAfter(): Promise<void> {
+    const { ensureLink, messages } = this.#parts;
+    await Promise.all([ensureLink(), this.#pause.ready]);
+    const status = (await messages.send({ to: "link", kind: "check" })) as LinkStatus | undefined;
+    const { paused } = this.#pause;
+    if (status !== undefined && status.paused !== paused) {
+      await messages.send({ to: "link", kind: "paused", paused });
+    }
+    await this.#show(status === undefined ? undefined : { ...status, paused });
+  }
+
+  #show(status: LinkStatus | undefined): Promise<void> {
+    return this.#parts.showBadge(badge(status));
   }
 
   /** Without the part that holds the link nobody takes the state; once that runs it asks for all of it. */
@@ -123,17 +144,17 @@ export class WorkerSide {
     const before = await this.#paired;
     this.#paired = undefined;
     const now = await this.#pairing();
-    if (before !== undefined && now !== undefined && sameLink(before, now)) {
+    if (before === undefined ? now === undefined : now !== undefined && sameLink(before, now)) {
       return;
     }
     await this.#parts.ensureLink();
-    await this.#parts.messages.send({ to: "link", kind: "restart" });
+    await restartLink(this.#parts.messages);
   }
 
   async #receive(message: ToWorker): Promise<unknown> {
     switch (message.kind) {
       case "hello":
-        return this.#hello();
+        return this.#hello(message.asked);
       case "drop":
         return this.#executor.drop(message.commandIds);
       case "cancel":
@@ -146,14 +167,35 @@ export class WorkerSide {
       }
       case "tokens":
         return this.#keepTokens(message);
+      case "named":
+        return this.#keepName(message.deviceId, message.name);
+      case "pause":
+        return this.#pause.set(message.paused);
+      case "replaced":
+        return this.#parts.storage.session.set({ [replacedKey]: true });
       case "revoked":
+        // Known before it is gone: the link, which says why, is not to start anew for it.
+        this.#paired = Promise.resolve(undefined);
         return this.#parts.storage.local.remove([pairingKey]);
+      case "status":
+        return this.#show(message.status);
+    }
+  }
+
+  /** Remembers how the server calls the device, for the time when it cannot be asked. */
+  async #keepName(deviceId: string, name: string): Promise<void> {
+    const { local } = this.#parts.storage;
+    await this.#pairing(); // with it this change is known to be of the name only
+    const pairing = await readPairing(local);
+    if (pairing?.deviceId === deviceId) {
+      await local.set({ [pairingKey]: { ...pairing, name } satisfies Pairing });
     }
   }
 
   /** True once the tokens are stored. The change of the pairing starts the link anew. */
   async #keepTokens({ deviceId, token, previous }: DeviceTokens): Promise<boolean> {
     const { local } = this.#parts.storage;
+    await this.#pairing();
     const pairing = await readPairing(local);
     if (pairing?.deviceId !== deviceId) {
       return false;
@@ -168,36 +210,60 @@ export class WorkerSide {
     channel.onMessage((message) => {
       const order = message as CommandOrder;
       const news = (each: CommandNews) => channel.post(each);
-      const outcome =
-        order.kind === "resume"
-          ? this.#executor.resume(order.commandId)
-          : this.#executor.deliver(
-              {
-                request: fromBinary(CommandRequestSchema, base64Decode(order.request)),
-                leftMs: order.leftMs,
-                receivedAt: order.receivedAt,
-              },
-              () => news({ kind: "acknowledged" }),
-            );
-      void outcome.then((ended) => news({ kind: "outcome", outcome: base64Encode(toBinary(OutcomeSchema, ended)) }));
+      void this.#pause.ready
+        .then(() => this.#run(order, () => news({ kind: "acknowledged" })))
+        .then((ended) => news({ kind: "outcome", outcome: base64Encode(toBinary(OutcomeSchema, ended)) }));
     });
   }
 
-  async #hello(): Promise<HelloReply> {
+  #run(order: CommandOrder, acknowledged: () => void): Promise<Outcome> {
+    if (order.kind === "resume") {
+      return this.#executor.resume(order.commandId);
+    }
+    const request = fromBinary(CommandRequestSchema, base64Decode(order.request));
+    return this.#executor.deliver({ request, leftMs: order.leftMs, receivedAt: order.receivedAt }, acknowledged);
+  }
+
+  async #hello(asked: boolean): Promise<HelloReply> {
     const pairing = await this.#pairing();
     if (pairing === undefined) {
       return {};
     }
+    const replaced = await this.#replaced(asked);
     const hello = await this.#describe(pairing);
-    return { pairing, hello: base64Encode(toBinary(HelloSchema, hello)) };
+    return { pairing, hello: base64Encode(toBinary(HelloSchema, hello)), ...(replaced ? { replaced } : {}) };
+  }
+
+  /** Whether another browser has this one's place, and nobody has asked for it back. */
+  async #replaced(asked: boolean): Promise<boolean> {
+    const { session } = this.#parts.storage;
+    if (asked) {
+      await session.remove([replacedKey]);
+      return false;
+    }
+    return (await session.get([replacedKey]))[replacedKey] === true;
+  }
+
+  /** A journal of an earlier pairing is dropped before anything of it is said. */
+  async #ownJournal({ deviceId }: Pairing): Promise<void> {
+    const { local } = this.#parts.storage;
+    const of = (await local.get([journalOfKey]))[journalOfKey];
+    if (of !== deviceId) {
+      if (of !== undefined) {
+        await this.#journal.forget();
+      }
+      await local.set({ [journalOfKey]: deviceId });
+    }
   }
 
   async #describe(pairing: Pairing): Promise<Hello> {
+    await this.#ownJournal(pairing);
     const [about, boot, dial, entries] = await Promise.all([
       this.#parts.about(),
       this.#bootTag(),
       this.#nextDial(),
       this.#journal.load(),
+      this.#pause.ready,
     ]);
     const outcomes: Outcome[] = [];
     let chars = 0;
@@ -217,9 +283,10 @@ export class WorkerSide {
       dial,
       catalogueDigest,
       time: timestampNow(),
-      actions: supported(handlers),
+      actions: supported(handlersFor(this.#parts.browser)),
       runningCommandIds: entries.flatMap(([id, entry]) => (entry.state === "started" ? [id] : [])),
       outcomes,
+      paused: this.#pause.paused,
     });
   }
 
@@ -237,7 +304,10 @@ export class WorkerSide {
   }
 
   #pairing(): Promise<Pairing | undefined> {
-    this.#paired ??= readPairing(this.#parts.storage.local);
+    this.#paired ??= readPairing(this.#parts.storage.local).catch((error: unknown) => {
+      this.#paired = undefined; // it is read again
+      throw error;
+    });
     return this.#paired;
   }
 
@@ -256,7 +326,10 @@ export class WorkerSide {
 
   /** Kept as long as the browser runs, so that ids stay what they are when the worker is started again. */
   #bootTag(): Promise<string> {
-    this.#boot ??= this.#readBootTag();
+    this.#boot ??= this.#readBootTag().catch((error: unknown) => {
+      this.#boot = undefined; // it is read again
+      throw error;
+    });
     return this.#boot;
   }
 
@@ -272,7 +345,7 @@ export class WorkerSide {
   }
 }
 
-/** Whether a link of one pairing is as good as one of the other. */
+/** Whether a link of one pairing is as good as one of the other. The name is for people. */
 function sameLink(a: Pairing, b: Pairing): boolean {
-  return a.server === b.server && a.deviceId === b.deviceId && a.token === b.token && a.name === b.name;
+  return a.server === b.server && a.deviceId === b.deviceId && a.token === b.token;
 }

@@ -1,7 +1,7 @@
 /** Runs commands, each at most once, and answers a repeat from the journal. */
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { base64Decode, base64Encode } from "@bufbuild/protobuf/wire";
-import { type ActionOf, type Case, execute } from "@throwbar/es/commands";
+import { type ActionOf, type Case, execute, type Handlers } from "@throwbar/es/commands";
 import { CommandFailure, commandFailure } from "@throwbar/es/errors";
 import { check } from "@throwbar/es/pb/checks";
 import { type Action, ErrorCode, type Result, ResultSchema } from "@throwbar/es/pb/command";
@@ -11,7 +11,7 @@ import type { BrowserPort, Clock } from "../platform/port.js";
 import type { Identity } from "../state/identity.js";
 import type { Context, Recovery } from "./context.js";
 import { Deadline, OutOfTime, pause } from "./deadline.js";
-import { handlers, recoveries } from "./handlers.js";
+import { handlers, handlersFor, recoveries } from "./handlers.js";
 
 /** A command as the link hands it over. */
 export interface Delivery {
@@ -28,6 +28,8 @@ export interface ExecutorParts {
   readonly identity: () => Promise<Identity>;
   /** The id that the browser gave to a tab later. */
   readonly current: (id: number) => number;
+  /** Why nothing may be begun now; undefined if it may. What has begun goes on. */
+  readonly refusal?: () => CommandFailure | undefined;
   /** Sends what has changed, so that who has an outcome sees its effect in the state, too. */
   readonly flush: () => Promise<void>;
 }
@@ -142,7 +144,7 @@ export class Executor {
       acknowledged();
       return this.#takeUp(known, deadline, running);
     }
-    const refusal = refuse(request.action, deadline);
+    const refusal = refuse(request.action, deadline, handlersFor(this.#parts.browser)) ?? this.#parts.refusal?.();
     if (refusal !== undefined) {
       return failed(request.commandId, refusal);
     }
@@ -184,15 +186,24 @@ export class Executor {
     const { browser, current, identity, journal } = this.#parts;
     const { commandId, saved } = plan.request;
     let entry = plan.started;
+    let begun = entry.begun !== undefined;
+    const mayGoOn = () => {
+      mayBegin(plan.deadline, running);
+      const refusal = begun ? undefined : this.#parts.refusal?.();
+      if (refusal !== undefined) {
+        throw refusal;
+      }
+    };
     const begin = async (note: unknown) => {
-      mayBegin(plan.deadline, running);
+      mayGoOn();
       entry = await journal.begin(commandId, entry, note);
-      // Writing takes time, and a cancellation may have come meanwhile.
-      mayBegin(plan.deadline, running);
+      // Writing takes time, and a cancellation or a pause may have come meanwhile.
+      mayGoOn();
+      begun = true;
     };
     try {
       if (!plan.reads) {
-        mayBegin(plan.deadline, running);
+        mayGoOn();
       }
       const { signal } = running.stop;
       const context = { browser, identity: await identity(), deadline: plan.deadline, signal, current, begin, saved };
@@ -238,9 +249,9 @@ async function recover(action: Action, recovery: Recovery): Promise<Result | und
 }
 
 /** Why a command is not taken on at all. */
-function refuse(action: Action | undefined, deadline: Deadline): CommandFailure | undefined {
+function refuse(action: Action | undefined, deadline: Deadline, able: Handlers<Context>): CommandFailure | undefined {
   const { kind } = action ?? {};
-  if (kind?.case === undefined || typeof handlers[kind.case] !== "function") {
+  if (kind?.case === undefined || typeof able[kind.case] !== "function") {
     return unsupported();
   }
   if (deadline.passed) {
@@ -250,7 +261,11 @@ function refuse(action: Action | undefined, deadline: Deadline): CommandFailure 
   return first && new CommandFailure(ErrorCode.INVALID, `${first.field} ${first.text}`);
 }
 
-const unsupported = () => new CommandFailure(ErrorCode.UNSUPPORTED, "this extension does not know this command");
+const unsupported = () =>
+  new CommandFailure(
+    ErrorCode.UNSUPPORTED,
+    "this browser does not do this, or its extension does not know the command",
+  );
 const expired = () => new CommandFailure(ErrorCode.EXPIRED, "its time to live ran out before it was done");
 const interrupted = () =>
   new CommandFailure(ErrorCode.INTERRUPTED, "it was begun, and the browser does not say how it ended");

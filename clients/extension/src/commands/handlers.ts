@@ -1,6 +1,7 @@
 /** Which commands this extension runs, and how each is taken up after the worker was stopped in the middle of it. */
 import type { ActionOf, Case, Handlers, ResultOf } from "@throwbar/es/commands";
 import { declined } from "@throwbar/es/commands";
+import type { BrowserPort } from "../platform/port.js";
 import { activateTab, getActiveTab, muteTabs, pinTabs, recoverPinTabs, reloadTabs } from "./change.js";
 import { closeTabs, closeTabsByUrl, recoverCloseTabs, recoverCloseTabsByUrl } from "./close.js";
 import type { Context, Recovery } from "./context.js";
@@ -26,6 +27,11 @@ export const handlers = {
   getActiveTab,
   custom: declined,
 } as const satisfies Handlers<Context>;
+
+/** Those that this browser has the means for: what it lacks is declined, and not offered. */
+export function handlersFor({ groups }: Pick<BrowserPort, "groups">): Handlers<Context> {
+  return groups.missing ? { ...handlers, groupTabs: declined, ungroupTabs: declined } : handlers;
+}
 
 /**
  * What becomes of a command that had begun its effect. One that had not, and one that may be done twice, is simply run.

@@ -2,7 +2,14 @@ import { WorkerSide } from "../bridge/worker.js";
 import { about } from "../platform/chrome/about.js";
 import { chromeMessages } from "../platform/chrome/messages.js";
 import { chromeStorage } from "../platform/chrome/storage.js";
-import { chromeBrowser, ensureLinkDocument, onWake, openPanelByIcon, setAlarm } from "../platform/chrome/worker.js";
+import {
+  chromeBrowser,
+  ensureLinkDocument,
+  onWake,
+  openPanelByIcon,
+  setAlarm,
+  showBadge,
+} from "../platform/chrome/worker.js";
 import { systemClock } from "../platform/clock.js";
 
 const worker = new WorkerSide({
@@ -12,6 +19,7 @@ const worker = new WorkerSide({
   clock: systemClock,
   about,
   ensureLink: ensureLinkDocument,
+  showBadge,
 });
 const wake = () => {
   worker.wake();

@@ -80,6 +80,16 @@ export class Journal {
     });
   }
 
+  /** Drops everything: what was done as one device is nothing to say as another, perhaps to another server. */
+  async forget(): Promise<void> {
+    await this.#alone(async () => {
+      const keys = Object.keys(await this.#storage.all()).filter((key) => key.startsWith(prefix));
+      if (keys.length > 0) {
+        await this.#storage.remove(keys);
+      }
+    });
+  }
+
   /** Everything by command id, the oldest first; drops what is too old or too much. */
   async load(): Promise<[string, Entry][]> {
     return this.#alone(async () => {

@@ -4,6 +4,7 @@ import { base64Decode } from "@bufbuild/protobuf/wire";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { callText } from "@throwbar/es/errors";
 import {
+  ConditionSchema,
   type DeviceFrame,
   DeviceFrameSchema,
   EndReason,
@@ -11,13 +12,14 @@ import {
   HelloSchema,
   type Welcome,
 } from "@throwbar/es/pb/device";
-import type { HelloReply, LinkState, LinkStatus, Pairing, ToLink, ToWorker } from "../bridge/messages.js";
+import type { HelloReply, LinkStatus, Pairing, ToLink, ToPages, ToWorker } from "../bridge/messages.js";
 import type { Clock, MessagePort } from "../platform/port.js";
 import { Mirror } from "../state/mirror.js";
 import type { StatePush } from "../state/push.js";
 import { Backoff } from "./backoff.js";
 import { Runner } from "./runner.js";
 import { acknowledgement, type LinkCalls, outcomeFrame, Session, type SessionEnd } from "./session.js";
+import { after, type LinkEvent, resting } from "./states.js";
 
 export interface LinkParts {
   readonly messages: MessagePort;
@@ -28,20 +30,38 @@ export interface LinkParts {
 
 /** The wait after a new token that could not be had or kept. */
 const rotateAgainMs = 60_000;
+/** After so long without a link the server counts as unreachable. */
+const unreachableMs = 30_000;
 
-/** In these nothing is tried until a person or a new pairing asks for it. */
-const resting: ReadonlySet<LinkState> = new Set(["unpaired", "replaced", "revoked"]);
+const taken = "Another browser with this pairing is connected. A copied profile has to be paired anew.";
+
+/** How an attempt or a link ended: what that comes to, why, and how long the server asks to stay away. */
+interface Ending {
+  readonly event: LinkEvent;
+  readonly detail: string;
+  readonly afterMs: number;
+}
 
 export class Link {
   readonly #parts: LinkParts;
   readonly #backoff: Backoff;
-  readonly #mirror = new Mirror();
+  #mirror = new Mirror();
+  /** The device whose state the mirror has. */
+  #mirrored = "";
   readonly #runner: Runner;
   #session: Session | undefined;
   /** Whether this link has had its snapshot, on which deltas count. */
   #inStep = false;
-  #status: LinkStatus = { state: "connecting", detail: "", server: "", name: "" };
+  #status: LinkStatus;
+  /** Since when there has been no link, by the even clock; undefined while there is one. */
+  #downSince: number | undefined;
   #running = false;
+  /** Whether a person or a new pairing has asked for the next attempt. */
+  #asked = false;
+  /** Whether the next attempt is made without a wait. */
+  #hurry = false;
+  /** Goes up with each word of the worker on the pause: a Hello from before that is out of date. */
+  #pauses = 0;
   /** Goes up with each new start that is asked for: what was begun before it is out of date. */
   #generation = 0;
   #wake: () => void = () => {};
@@ -49,6 +69,8 @@ export class Link {
   constructor(parts: LinkParts) {
     this.#parts = parts;
     this.#backoff = parts.backoff ?? new Backoff();
+    const since = parts.clock.wall();
+    this.#status = { state: "connecting", since, detail: "", server: "", name: "", paused: false };
     this.#runner = new Runner(parts.messages, parts.clock, {
       acknowledged: (commandId) => this.#session?.push([acknowledgement(commandId)], false),
       ended: (outcome) => this.#session?.push([outcomeFrame(outcome)], true),
@@ -69,6 +91,9 @@ export class Link {
       case "restart":
         this.#restart();
         break;
+      case "paused":
+        this.#pause(message.paused);
+        break;
       case "status":
         break;
     }
@@ -84,18 +109,44 @@ export class Link {
         },
         (error: unknown) => {
           this.#running = false;
-          this.#say("waiting", String(error));
+          this.#step("lost", String(error));
         },
       );
     }
   }
 
+  /** The machine or its network is back: nothing is waited for, and a link that may be gone is asked. */
+  awake(asleepMs = 0): void {
+    this.#backoff.reset();
+    this.#hurry = true;
+    this.#session?.probe(asleepMs);
+    this.#wake();
+  }
+
   #restart(): void {
     this.#generation++;
+    this.#asked = true;
+    this.#downSince = undefined;
     this.#backoff.reset();
     this.#session?.abort(new Error("a new start was asked for"));
     this.#wake();
     this.start();
+  }
+
+  #pause(paused: boolean): void {
+    this.#pauses++;
+    if (this.#status.paused !== paused) {
+      this.#status = { ...this.#status, paused };
+      this.#tellCondition();
+      this.#tell(true);
+    }
+  }
+
+  #tellCondition(): void {
+    this.#session?.push(
+      [frame({ case: "condition", value: create(ConditionSchema, { paused: this.#status.paused }) })],
+      true,
+    );
   }
 
   #changed(push: StatePush): void {
@@ -112,49 +163,93 @@ export class Link {
   async #loop(): Promise<void> {
     while (true) {
       const generation = this.#generation;
-      this.#say("connecting", "");
-      const reply = (await this.#ask({ to: "worker", kind: "hello" })) as HelloReply | undefined;
+      const ending = await this.#attempt();
       if (generation !== this.#generation) {
         continue;
       }
-      if (reply === undefined) {
-        await this.#wait("waiting", "The extension's worker does not answer.", this.#backoff.next());
-        continue;
-      }
-      if (reply.pairing === undefined || reply.hello === undefined) {
-        this.#say("unpaired", "");
-        return;
-      }
-      const end = await this.#once(reply.pairing, fromBinary(HelloSchema, base64Decode(reply.hello)));
-      if (generation === this.#generation && !(await this.#fellBack(reply.pairing, end)) && !(await this.#after(end))) {
-        return;
+      if (ending !== undefined) {
+        this.#step(this.#judged(ending.event), ending.detail);
+        if (resting.has(this.#status.state)) {
+          return;
+        }
+        const wait = this.#backoff.next(ending.afterMs);
+        await this.#wait(this.#hurry ? 0 : wait);
       }
     }
   }
 
+  /** One link, from the question who this is to its end. Undefined if the next one may be tried at once. */
+  async #attempt(): Promise<Ending | undefined> {
+    const generation = this.#generation;
+    const asked = this.#asked;
+    const pauses = this.#pauses;
+    this.#asked = false;
+    this.#hurry = false;
+    if (asked) {
+      this.#step("asked", "");
+    }
+    this.#say({ retryAt: undefined });
+    const reply = (await this.#ask({ to: "worker", kind: "hello", asked })) as HelloReply | undefined;
+    if (generation !== this.#generation) {
+      return undefined;
+    }
+    if (reply === undefined) {
+      return { event: "lost", detail: "The extension's worker does not answer.", afterMs: 0 };
+    }
+    const { pairing, hello, replaced } = reply;
+    if (pairing === undefined || hello === undefined) {
+      return { event: "unpaired", detail: "", afterMs: 0 };
+    }
+    this.#say({ server: pairing.server, name: pairing.name });
+    if (replaced === true) {
+      return { event: "replaced", detail: taken, afterMs: 0 };
+    }
+    const said = fromBinary(HelloSchema, base64Decode(hello));
+    if (pauses === this.#pauses) {
+      this.#status = { ...this.#status, paused: said.paused };
+    }
+    const end = await this.#once(pairing, said);
+    if (generation !== this.#generation || (await this.#fellBack(pairing, end))) {
+      return undefined;
+    }
+    return this.#understand(end);
+  }
+
   /** Follows one link to its end. */
   async #once(pairing: Pairing, hello: Hello): Promise<SessionEnd> {
-    this.#status = { ...this.#status, server: pairing.server, name: pairing.name };
     const calls = this.#parts.calls(pairing);
     let rotating = false;
-    const session: Session = new Session(calls, {
-      welcome: (welcome) => {
-        this.#proven(pairing);
-        void this.#welcome(welcome, hello);
+    const session: Session = new Session(
+      calls,
+      {
+        welcome: (welcome) => {
+          this.#proven(pairing);
+          void this.#welcome(pairing, welcome, hello);
+        },
+        rotate: () => {
+          if (!rotating) {
+            rotating = true;
+            void this.#rotate(pairing, calls, session);
+          }
+        },
+        command: (request) => this.#runner.run(request),
+        cancel: (commandId) => void this.#ask({ to: "worker", kind: "cancel", commandId }),
+        receipt: (commandIds) => void this.#ask({ to: "worker", kind: "receipt", commandIds }),
+        resync: () => void this.#sendSnapshot(),
+        roundTrip: (ms) => {
+          this.#status = { ...this.#status, roundTripMs: Math.max(1, Math.round(ms)) };
+          this.#tell(false);
+        },
       },
-      rotate: () => {
-        if (!rotating) {
-          rotating = true;
-          void this.#rotate(pairing, calls, session);
-        }
-      },
-      command: (request) => this.#runner.run(request),
-      cancel: (commandId) => void this.#ask({ to: "worker", kind: "cancel", commandId }),
-      receipt: (commandIds) => void this.#ask({ to: "worker", kind: "receipt", commandIds }),
-      resync: () => void this.#sendSnapshot(),
-    });
+      this.#parts.clock,
+    );
     this.#session = session;
     this.#inStep = false;
+    if (this.#mirrored !== pairing.deviceId) {
+      // Ids have the device's in them.
+      this.#mirror = new Mirror();
+      this.#mirrored = pairing.deviceId;
+    }
     try {
       return await session.run(hello);
     } finally {
@@ -192,45 +287,48 @@ export class Link {
     return (await this.#ask({ to: "worker", kind: "tokens", deviceId, token: previous })) === true;
   }
 
-  /** What comes after a link. False if the device has to rest. */
-  async #after(end: SessionEnd): Promise<boolean> {
-    switch (end.reason) {
+  /** What the end of a link, or of an attempt, comes to. */
+  async #understand({ reason, error, afterMs }: SessionEnd): Promise<Ending> {
+    if (error !== undefined && ConnectError.from(error).code === Code.InvalidArgument) {
+      // What the server does not take is not told a second time: it is read anew.
+      this.#mirror = new Mirror();
+    }
+    switch (reason) {
       case EndReason.REPLACED:
-        this.#say("replaced", "Another browser with the same pairing is connected.");
-        return false;
+        await this.#ask({ to: "worker", kind: "replaced" });
+        return { event: "replaced", detail: taken, afterMs };
       case EndReason.REVOKED:
-        this.#say("revoked", "This device was revoked. Pair it again.");
         await this.#ask({ to: "worker", kind: "revoked" });
-        return false;
+        return { event: "revoked", detail: "This device was revoked. Pair it again.", afterMs };
       case EndReason.GOING_AWAY:
         this.#backoff.reset();
-        await this.#wait("waiting", "The server stops for a moment.", this.#backoff.next(end.afterMs));
-        return true;
+        return { event: "lost", detail: "The server stops for a moment.", afterMs };
       case EndReason.BUSY:
-        await this.#wait("waiting", "Many devices connect to the server at once.", this.#backoff.next(end.afterMs));
-        return true;
+        return { event: "lost", detail: "Many devices connect to the server at once.", afterMs };
       default:
-        await this.#wait(...this.#failure(end), this.#backoff.next(end.afterMs));
-        return true;
+        return { ...failure(error), afterMs };
     }
   }
 
-  #failure(end: SessionEnd): [LinkState, string] {
-    if (end.error === undefined) {
-      return ["waiting", "The server ended the connection."];
-    }
-    const { code } = ConnectError.from(end.error);
-    const refused = code === Code.Unauthenticated || code === Code.PermissionDenied;
-    return refused
-      ? ["refused", `${callText(end.error)} Pair this browser again.`]
-      : ["waiting", end.error instanceof ConnectError ? callText(end.error) : String((end.error as Error).message)];
+  /** Nothing but time tells a server that is away for a moment from one that cannot be reached. */
+  #judged(event: LinkEvent): LinkEvent {
+    this.#downSince ??= this.#parts.clock.monotonic();
+    return event === "lost" && this.#parts.clock.monotonic() - this.#downSince >= unreachableMs ? "unreachable" : event;
   }
 
-  async #welcome(welcome: Welcome, hello: Hello): Promise<void> {
+  async #welcome(pairing: Pairing, welcome: Welcome, hello: Hello): Promise<void> {
+    const session = this.#session;
     this.#backoff.reset();
-    const name = welcome.name || this.#status.name;
+    this.#downSince = undefined;
+    const name = welcome.name || pairing.name;
     this.#status = { ...this.#status, name };
-    this.#say("online", "");
+    this.#step("welcomed", "");
+    if (name !== pairing.name) {
+      void this.#ask({ to: "worker", kind: "named", deviceId: pairing.deviceId, name });
+    }
+    if (this.#status.paused !== hello.paused) {
+      this.#tellCondition();
+    }
     const keep = new Set(welcome.keepCommandIds);
     // Only what Hello named: commands that came since are on their way already.
     const drop = hello.runningCommandIds.filter((id) => !keep.has(id));
@@ -241,6 +339,7 @@ export class Link {
       this.#runner.resume(commandId);
     }
     await this.#sendSnapshot();
+    session?.beat();
   }
 
   async #sendSnapshot(): Promise<void> {
@@ -265,21 +364,54 @@ export class Link {
     return this.#parts.messages.send(message).catch(() => undefined);
   }
 
-  #wait(state: LinkState, detail: string, ms: number): Promise<void> {
-    this.#say(state, detail);
+  #wait(ms: number): Promise<void> {
+    this.#say({ retryAt: this.#parts.clock.wall() + ms });
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, ms);
       this.#wake = () => {
         clearTimeout(timer);
+        this.#wake = () => {};
         resolve();
       };
     });
   }
 
-  #say(state: LinkState, detail: string): void {
-    this.#status = { ...this.#status, state, detail };
-    void this.#parts.messages.send({ to: "pages", kind: "status", status: this.#status }).catch(() => undefined);
+  #step(event: LinkEvent, detail: string): void {
+    const { state: from, since, roundTripMs, retryAt, ...rest } = this.#status;
+    const state = after(from, event);
+    const same = state === from;
+    const kept = same && roundTripMs !== undefined ? { roundTripMs } : {};
+    this.#status = { ...rest, ...kept, state, since: same ? since : this.#parts.clock.wall(), detail };
+    this.#tell(!same);
   }
+
+  /** Changes what is said beside the state. */
+  #say(change: { readonly retryAt?: number | undefined; readonly server?: string; readonly name?: string }): void {
+    const { retryAt: before, ...rest } = this.#status;
+    const { retryAt, ...more } = change;
+    this.#status = { ...rest, ...more, ...(retryAt === undefined ? {} : { retryAt }) };
+    this.#tell(false);
+  }
+
+  /** Pages are told everything; the worker is woken for what its badge shows only. */
+  #tell(badge: boolean): void {
+    const status = this.#status;
+    this.#parts.messages.tell({ to: "pages", kind: "status", status } satisfies ToPages);
+    if (badge) {
+      void this.#ask({ to: "worker", kind: "status", status });
+    }
+  }
+}
+
+function failure(error: unknown): Pick<Ending, "event" | "detail"> {
+  if (error === undefined) {
+    return { event: "lost", detail: "The server ended the connection." };
+  }
+  const { code } = ConnectError.from(error);
+  const refused = code === Code.Unauthenticated || code === Code.PermissionDenied;
+  return refused
+    ? { event: "refused", detail: `${callText(error)} Pair this browser again.` }
+    : { event: "lost", detail: error instanceof ConnectError ? callText(error) : String((error as Error).message) };
 }
 
 function frame(kind: DeviceFrame["kind"]): DeviceFrame {

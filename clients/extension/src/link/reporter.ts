@@ -8,6 +8,7 @@ import {
   ReportRequestSchema,
   type ReportResponse,
 } from "@throwbar/es/pb/device";
+import type { Clock } from "../platform/port.js";
 
 export type ReportCall = (request: ReportRequest, signal: AbortSignal) => Promise<ReportResponse>;
 
@@ -26,28 +27,32 @@ const passing: ReadonlySet<Code> = new Set([
   Code.ResourceExhausted,
 ]);
 
+export interface ReporterParts {
+  readonly linkId: string;
+  readonly call: ReportCall;
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  /** Reports cannot be delivered on this link any more. */
+  readonly broken: (error: unknown) => void;
+  /** A report with a heartbeat was answered, after so many milliseconds. */
+  readonly answered: (ms: number) => void;
+}
+
 export class Reporter {
-  readonly #linkId: string;
-  readonly #call: ReportCall;
-  readonly #signal: AbortSignal;
+  readonly #parts: ReporterParts;
   readonly #queue: DeviceFrame[] = [];
   #sequence = 0n;
   #sending = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  readonly #broken: (error: unknown) => void;
 
-  /** Calls broken when reports cannot be delivered on this link any more. */
-  constructor(linkId: string, call: ReportCall, signal: AbortSignal, broken: (error: unknown) => void) {
-    this.#linkId = linkId;
-    this.#call = call;
-    this.#signal = signal;
-    this.#broken = broken;
-    signal.addEventListener("abort", () => clearTimeout(this.#timer), { once: true });
+  constructor(parts: ReporterParts) {
+    this.#parts = parts;
+    parts.signal.addEventListener("abort", () => clearTimeout(this.#timer), { once: true });
   }
 
   /** Queues frames. Urgent ones take everything that waits along. */
   push(frames: readonly DeviceFrame[], urgent: boolean): void {
-    if (this.#signal.aborted) {
+    if (this.#parts.signal.aborted) {
       return;
     }
     this.#queue.push(...frames);
@@ -72,15 +77,15 @@ export class Reporter {
       () => {
         this.#sending = false;
       },
-      (error: unknown) => this.#broken(error),
+      (error: unknown) => this.#parts.broken(error),
     );
   }
 
   async #drain(): Promise<void> {
-    while (this.#queue.length > 0 && !this.#signal.aborted) {
+    while (this.#queue.length > 0 && !this.#parts.signal.aborted) {
       this.#sequence++;
       const request = create(ReportRequestSchema, {
-        linkId: this.#linkId,
+        linkId: this.#parts.linkId,
         sequence: this.#sequence,
         frames: this.#take(),
       });
@@ -102,13 +107,18 @@ export class Reporter {
   }
 
   async #deliver(request: ReportRequest): Promise<void> {
+    const { call, clock, signal, answered } = this.#parts;
     for (let attempt = 0; ; attempt++) {
+      const begun = clock.monotonic();
       try {
-        await this.#call(request, AbortSignal.any([this.#signal, AbortSignal.timeout(callMs)]));
+        await call(request, AbortSignal.any([signal, AbortSignal.timeout(callMs)]));
+        if (request.frames.some(({ kind }) => kind.case === "heartbeat")) {
+          answered(clock.monotonic() - begun);
+        }
         return;
       } catch (error) {
         const wait = retryMs[attempt];
-        if (this.#signal.aborted || wait === undefined || !passing.has(codeOf(error))) {
+        if (signal.aborted || wait === undefined || !passing.has(codeOf(error))) {
           throw error;
         }
         await new Promise((resolve) => setTimeout(resolve, wait));

@@ -15,6 +15,7 @@ import {
   type WatchResponse,
   type Welcome,
 } from "@throwbar/es/pb/device";
+import type { Clock } from "../platform/port.js";
 import { Reporter } from "./reporter.js";
 
 /** The two calls that a link is made of, and the one for another token. */
@@ -34,6 +35,8 @@ export interface SessionEvents {
   resync(): void;
   /** The server wants the device to take another token. */
   rotate(): void;
+  /** How long the server took to answer a heartbeat, in milliseconds. */
+  roundTrip(ms: number): void;
 }
 
 /** Why a session is over. */
@@ -50,6 +53,8 @@ export interface SessionEnd {
 const firstFrameMs = 15_000;
 /** A side that misses two heartbeats and a half is gone. */
 const missedBeats = 2.5;
+/** How long a link that may be gone is asked whether it is there. */
+const probeMs = 3000;
 
 export class SilentServer extends Error {
   override readonly name = "SilentServer";
@@ -58,14 +63,19 @@ export class SilentServer extends Error {
 export class Session {
   readonly #calls: LinkCalls;
   readonly #events: SessionEvents;
+  readonly #clock: Clock;
   readonly #stop = new AbortController();
   #reporter: Reporter | undefined;
   #patienceMs = firstFrameMs;
   #watchdog: ReturnType<typeof setTimeout> | undefined;
+  #probe: ReturnType<typeof setTimeout> | undefined;
+  /** Number of the last heartbeat. */
+  #seen = 0n;
 
-  constructor(calls: LinkCalls, events: SessionEvents) {
+  constructor(calls: LinkCalls, events: SessionEvents, clock: Clock) {
     this.#calls = calls;
     this.#events = events;
+    this.#clock = clock;
   }
 
   /** Ends the session from this side. */
@@ -76,6 +86,21 @@ export class Session {
   /** Queues frames; without a link they are lost, which the next Hello and snapshot make good. */
   push(frames: readonly DeviceFrame[], urgent: boolean): void {
     this.#reporter?.push(frames, urgent);
+  }
+
+  /** Says that this side is alive, and learns how fast the server is. */
+  beat(): void {
+    this.push([beat(this.#seen)], true);
+  }
+
+  /** Finds out soon whether the link is there still, after a time in which nobody looked. */
+  probe(asleepMs: number): void {
+    if (this.#reporter === undefined || asleepMs >= this.#patienceMs) {
+      this.abort(new Error("this machine was asleep"));
+      return;
+    }
+    this.#probe ??= setTimeout(() => this.abort(new SilentServer("the server does not answer after a sleep")), probeMs);
+    this.beat();
   }
 
   get stands(): boolean {
@@ -91,6 +116,7 @@ export class Session {
       error = this.#stop.signal.aborted ? this.#stop.signal.reason : failure;
     } finally {
       clearTimeout(this.#watchdog);
+      clearTimeout(this.#probe);
       // The stream and the reports of this link end before there is another one.
       this.#stop.abort(error);
     }
@@ -131,7 +157,8 @@ export class Session {
         return undefined;
       case "heartbeat":
         // Answered rather than sent by a clock: a page's timers may be slowed down, frames are not.
-        this.push([beat(kind.value.number)], true);
+        this.#seen = kind.value.number;
+        this.beat();
         return undefined;
       case "command":
         this.#events.command(kind.value);
@@ -161,13 +188,19 @@ export class Session {
       this.#patienceMs = beatMs * missedBeats;
       this.#alive();
     }
-    this.#reporter ??= new Reporter(
-      welcome.linkId,
-      (request, signal) => this.#calls.report(request, signal),
-      this.#stop.signal,
+    this.#reporter ??= new Reporter({
+      linkId: welcome.linkId,
+      call: (request, signal) => this.#calls.report(request, signal),
+      signal: this.#stop.signal,
+      clock: this.#clock,
       // A link whose reports are not taken is no link.
-      (error) => this.#stop.abort(error),
-    );
+      broken: (error) => this.#stop.abort(error),
+      answered: (ms) => {
+        clearTimeout(this.#probe);
+        this.#probe = undefined;
+        this.#events.roundTrip(ms);
+      },
+    });
     this.#events.welcome(welcome);
     if (welcome.rotateToken) {
       this.#events.rotate();

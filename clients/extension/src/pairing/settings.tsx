@@ -3,8 +3,9 @@ import { type ComponentChildren, type FunctionComponent, render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { LinkStatus } from "../bridge/messages.js";
 import { operatorKey, pairingKey, readOperatorToken, readPairing, writeText } from "../bridge/settings.js";
-import { askStatus, restartLink, stateTexts, watchStatus } from "../bridge/status.js";
+import { askStatus, watchStatus } from "../bridge/status.js";
 import type { MessagePort, StoragePort } from "../platform/port.js";
+import { Connection } from "./connection.js";
 import { type PairInput, type PairOutcome, type PairParts, pair } from "./pair.js";
 
 export interface SettingsParts extends PairParts {
@@ -48,34 +49,10 @@ const Settings: FunctionComponent<{ readonly parts: SettingsParts; readonly firs
   return (
     <>
       <h1>Throwbar</h1>
-      <Connection status={status} parts={parts} />
+      <Connection status={status} messages={parts.messages} />
       <PairingForm parts={parts} first={first} />
       <OperatorForm parts={parts} token={first.operator} />
     </>
-  );
-};
-
-const Connection: FunctionComponent<{ readonly status: LinkStatus | undefined; readonly parts: SettingsParts }> = ({
-  status,
-  parts,
-}) => {
-  const state = status?.state ?? "connecting";
-  return (
-    <section aria-labelledby="connection">
-      <h2 id="connection">Connection</h2>
-      <p>
-        <span id="state" role="status" data-state={state}>
-          {stateTexts[state]}
-        </span>{" "}
-        {status?.server && `${status.name}, at ${status.server}. `}
-        {status?.detail}
-      </p>
-      {state === "replaced" && (
-        <button type="button" onClick={() => void restartLink(parts.messages)}>
-          Connect this browser again
-        </button>
-      )}
-    </section>
   );
 };
 

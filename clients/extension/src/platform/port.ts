@@ -119,6 +119,8 @@ export interface WindowsPort {
 }
 
 export interface GroupsPort {
+  /** There is no such thing in this browser: nothing is listed, and every other call is refused. */
+  readonly missing?: true;
   list(): Promise<GroupInfo[]>;
   update(id: number, change: { readonly title?: string; readonly colour?: GroupColour }): Promise<void>;
 }
@@ -171,10 +173,20 @@ export interface Channel {
 export interface MessagePort {
   /** Undefined if no part took the message. */
   send(message: unknown): Promise<unknown>;
+  /** Tells the pages that are open, and wakes nobody. */
+  tell(message: unknown): void;
   /** A listener that returns undefined leaves the message to others. */
   onMessage(listener: (message: unknown) => Promise<unknown> | undefined): void;
   connect(name: string): Channel;
   onConnect(listener: (channel: Channel) => void): void;
+}
+
+/** What the extension's icon shows. */
+export interface Badge {
+  /** At most four characters; empty for none. */
+  readonly text: string;
+  readonly colour: string;
+  readonly title: string;
 }
 
 export interface Clock {

@@ -9,6 +9,7 @@ import { pairingKey } from "../../src/bridge/settings.js";
 import { WorkerSide } from "../../src/bridge/worker.js";
 import { Backoff } from "../../src/link/backoff.js";
 import { Link } from "../../src/link/link.js";
+import type { Badge } from "../../src/platform/port.js";
 import { FakeBrowser } from "./browser.js";
 import { FakeClock } from "./clock.js";
 import { FakeHub, type FakeMessages } from "./messages.js";
@@ -24,6 +25,8 @@ export class FakeExtension {
   readonly server = new FakeServer();
   /** The tokens of the links that were dialled. */
   readonly used: string[] = [];
+  /** What the icon showed, one after the other. */
+  readonly badges: Badge[] = [];
   readonly hub = new FakeHub();
   readonly link: Link;
   readonly #linkMessages = this.hub.part();
@@ -57,6 +60,9 @@ export class FakeExtension {
       clock: this.clock,
       about: async () => ({ version: "1", agent: "Fake 1", platform: "linux" }),
       ensureLink: async () => {},
+      showBadge: async (badge) => {
+        this.badges.push(badge);
+      },
     });
     worker.readAgain();
     return [worker, messages];

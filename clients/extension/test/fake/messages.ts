@@ -107,6 +107,18 @@ export class FakeMessages implements MessagePort {
     return undefined;
   }
 
+  /** What was told to the pages. */
+  readonly told: unknown[] = [];
+
+  tell(message: unknown): void {
+    this.told.push(overWire(message));
+    for (const part of this.#ended ? [] : this.#hub.others(this)) {
+      for (const listener of part.#listeners) {
+        void listener(overWire(message));
+      }
+    }
+  }
+
   readonly #onEnd: (() => void)[] = [];
 
   onMessage(listener: Listener): void {

@@ -18,13 +18,10 @@ export function listen(): (listener: Listener) => () => void {
   chrome.windows.onRemoved.addListener(() => tell({ kind: "windows" }));
   chrome.windows.onFocusChanged.addListener(() => tell({ kind: "windows" }));
   chrome.windows.onBoundsChanged?.addListener(() => tell({ kind: "windows" }));
-  for (const event of [
-    chrome.tabGroups.onCreated,
-    chrome.tabGroups.onUpdated,
-    chrome.tabGroups.onMoved,
-    chrome.tabGroups.onRemoved,
-  ]) {
-    event.addListener(() => tell({ kind: "groups" }));
+  // Not every browser has them.
+  const groups = chrome.tabGroups as typeof chrome.tabGroups | undefined;
+  for (const event of [groups?.onCreated, groups?.onUpdated, groups?.onMoved, groups?.onRemoved]) {
+    event?.addListener(() => tell({ kind: "groups" }));
   }
   return (listener) => {
     listeners.add(listener);

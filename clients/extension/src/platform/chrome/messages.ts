@@ -28,6 +28,9 @@ interface Failure {
 const isFailure = (reply: unknown): reply is Failure =>
   typeof reply === "object" && reply !== null && "failure" in reply;
 
+/** Reaches every page of the extension that is open. A message of the runtime would wake the worker each time. */
+const pages = new BroadcastChannel("pages");
+
 export const chromeMessages: MessagePort = {
   send: async (message) => {
     let reply: unknown;
@@ -42,7 +45,9 @@ export const chromeMessages: MessagePort = {
     }
     return reply ?? undefined;
   },
-  onMessage: (listener) =>
+  tell: (message) => pages.postMessage(message),
+  onMessage: (listener) => {
+    pages.addEventListener("message", ({ data }) => void listener(data));
     chrome.runtime.onMessage.addListener((message: unknown, sender, reply: (answer: unknown) => void) => {
       const answer = sender.id === chrome.runtime.id ? listener(message) : undefined;
       if (answer === undefined) {
@@ -54,7 +59,8 @@ export const chromeMessages: MessagePort = {
         (error: unknown) => reply({ failure: String(error) } satisfies Failure),
       );
       return true;
-    }),
+    });
+  },
   connect: (name) => channel(chrome.runtime.connect({ name })),
   onConnect: (listener) =>
     chrome.runtime.onConnect.addListener((port) => {

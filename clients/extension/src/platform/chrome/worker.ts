@@ -1,5 +1,5 @@
 /** What only the worker does: wake up, see to the document that holds the link, and read the browser. */
-import type { BrowserPort } from "../port.js";
+import type { Badge, BrowserPort } from "../port.js";
 import { listen } from "./events.js";
 import { chromeGroups, chromeTabs, chromeWindows } from "./tabs.js";
 
@@ -49,11 +49,28 @@ async function openLinkDocument(): Promise<void> {
   if (found.length > 0) {
     return;
   }
-  await chrome.offscreen.createDocument({
-    url: linkDocument,
-    reasons: [chrome.offscreen.Reason.WORKERS],
-    justification: "Holds the connection to the server, which would end each time the browser stops the worker.",
-  });
+  try {
+    await chrome.offscreen.createDocument({
+      url: linkDocument,
+      // Only documents that are there to play sound are closed by the browser while nothing happens.
+      reasons: [chrome.offscreen.Reason.WORKERS],
+      justification: "Holds the connection to the server, which would end each time the browser stops the worker.",
+    });
+  } catch (error) {
+    // A worker that was stopped meanwhile had begun the same: the browser makes one and refuses the second.
+    if (!/single offscreen/i.test(String(error))) {
+      throw error;
+    }
+  }
+}
+
+/** What is shown last stays until the browser ends, whatever happens to the worker. */
+export async function showBadge({ text, colour, title }: Badge): Promise<void> {
+  await Promise.all([
+    chrome.action.setBadgeText({ text }),
+    chrome.action.setBadgeBackgroundColor({ color: colour }),
+    chrome.action.setTitle({ title }),
+  ]);
 }
 
 export async function openPanelByIcon(): Promise<void> {

@@ -1,0 +1,125 @@
+/** Every profile is a device of its own; a copy of one takes its place, and the two neither fight nor do one command twice. */
+import { cp } from "node:fs/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Browser } from "./harness/browser.js";
+import { Fixture, soon } from "./harness/fixture.js";
+import { pairBrowser } from "./harness/pairing.js";
+
+let f: Fixture;
+const others: Browser[] = [];
+
+beforeAll(async () => {
+  f = await Fixture.start("first");
+});
+
+afterAll(async () => {
+  for (const browser of others) {
+    await browser.stop();
+  }
+  await f?.stop();
+});
+
+const devices = async () => (await f.api.devices.listDevices({})).devices;
+const opened = async () =>
+  [...(await f.server.metrics("throwbar_links_opened_total")).values()].reduce((a, b) => a + b, 0);
+const standing = async () => [...(await f.server.metrics("throwbar_links")).values()].reduce((a, b) => a + b, 0);
+
+test("the code and the check word are those that the command line shows, and the profile keeps its id over restarts", async () => {
+  const shown = await f.server.cli("pair", "--no-wait", "--output", "json");
+  expect(shown.errors).toBe("");
+  const { code, checkWord } = JSON.parse(shown.out) as { code: string; checkWord: string };
+  const second = await Browser.start(f.server.port, f.pages.port);
+  others.push(second);
+  const page = await second.open("options.html");
+  await page.fill("#server", f.server.url);
+  await page.fill("#code", code);
+  await page.fill("#name", "second");
+  await page.click("#pair-button");
+  await page.waitForSelector("#check-word");
+  expect(await page.textContent("#check-word")).toBe(checkWord);
+  await page.waitForSelector('#state[data-state="online"]');
+  const all = await devices();
+  expect(all.map(({ name, online }) => [name, online]).sort()).toEqual([
+    ["first", true],
+    ["second", true],
+  ]);
+  expect(new Set(all.map(({ deviceId }) => deviceId)).size).toBe(2);
+  for (const { agent, platform } of all) {
+    expect(agent).toMatch(/^\S.* \d+$/);
+    expect(platform).toBe("linux");
+  }
+  await second.stop();
+  others.pop();
+  await f.restartBrowser();
+  expect((await devices()).find(({ name }) => name === "first")?.deviceId).toBe(f.deviceId);
+});
+
+test("a name that is given on the server is shown in the browser from its next connection on, and without one", async () => {
+  await f.api.devices.renameDevice({ deviceId: f.deviceId, name: "study" });
+  await f.page.evaluate(async () => chrome.runtime.sendMessage({ to: "link", kind: "restart" }));
+  await expect.poll(() => f.page.textContent("#who"), soon).toContain("study, at ");
+  await expect.poll(async () => (await f.badge()).title, soon).toContain(`study at ${f.server.url}`);
+  await f.server.down();
+  await f.page.waitForSelector('#state[data-state="waiting"]');
+  await f.page.reload();
+  await f.page.waitForSelector('#state[data-state="waiting"]');
+  expect(await f.page.textContent("#who")).toContain("study, at ");
+  await f.server.up();
+  await f.online();
+});
+
+test("a copied profile takes the place, the older stays away until a person asks, and no command is done twice", async () => {
+  await f.closeOthers();
+  await f.browser.down();
+  const copy = await Browser.start(f.server.port, f.pages.port);
+  others.push(copy);
+  await copy.down();
+  await cp(f.browser.profile, copy.profile, { recursive: true, force: true });
+  await f.browser.up();
+  f.page = await f.browser.open("options.html");
+  await f.online();
+  const before = await opened();
+
+  await copy.up();
+  const copyPage = await copy.open("options.html");
+  await copyPage.waitForSelector('#state[data-state="online"]');
+  await f.page.waitForSelector('#state[data-state="replaced"]');
+  await expect.poll(async () => (await f.badge()).text, soon).toBe("!");
+  expect(await f.page.textContent("section")).toContain("pair it anew below");
+
+  // What wakes a worker does not make the older one come back, nor does another worker or another document.
+  await f.browser.openTab("http://a.test/");
+  await f.browser.killWorker(f.page);
+  await f.page.evaluate(() => chrome.runtime.sendMessage({ to: "link", kind: "check" }));
+  const worker = await f.browser.worker();
+  await worker.evaluate(() => chrome.offscreen.closeDocument());
+  await f.browser.openTab("http://b.test/");
+  await f.page.reload();
+  await f.page.waitForSelector('#state[data-state="replaced"]');
+  expect(await standing()).toBe(1);
+  expect(await opened()).toBe(before + 1);
+
+  // Only the copy does what is asked for.
+  const once = "http://once.test/";
+  const at = (browser: Browser, page = f.page) =>
+    browser.tabs(page).then((tabs) => tabs.filter(({ url }) => url === once).length);
+  const outcome = await f.dispatch({ case: "openTab", value: { url: once } });
+  expect(outcome.outcome.case).toBe("result");
+  expect([await at(f.browser), await at(copy, copyPage)]).toEqual([0, 1]);
+
+  // A person takes it back: now the copy stays away.
+  await f.page.click("#restart");
+  await f.page.waitForSelector('#state[data-state="online"]');
+  await copyPage.waitForSelector('#state[data-state="replaced"]');
+  await f.dispatch({ case: "openTab", value: { url: once } });
+  expect([await at(f.browser), await at(copy, copyPage)]).toEqual([1, 1]);
+  expect(await opened()).toBe(before + 2);
+  expect(await standing()).toBe(1);
+
+  // Paired anew, the copy is a device of its own.
+  const { deviceId } = await pairBrowser(copy, f.server, f.api, "copy");
+  expect(deviceId).not.toBe(f.deviceId);
+  await f.online();
+  expect(await standing()).toBe(2);
+  expect(f.pages.hits.get(once)).toBe(2);
+});
