@@ -72,7 +72,10 @@ async function pass(subject: Subject, each: number, next: () => string, times: F
     must(tab !== undefined, () => "no tab");
     await timed(times.activate, () => subject.activate(tab));
     const active = (await subject.truth()).find((other) => other.active);
-    must(active?.id === tab.id, () => `${subject.name} shows ${JSON.stringify(active)} instead of ${JSON.stringify(tab)}`);
+    must(
+      active?.id === tab.id,
+      () => `${subject.name} shows ${JSON.stringify(active)} instead of ${JSON.stringify(tab)}`,
+    );
   }
   for (let i = 0; i < each; i++) {
     await openAndClose(subject, next(), times);

@@ -36,7 +36,10 @@ export class Peers {
   program(name: string): { readonly path: string; readonly version: string } {
     const manifest = this.#require(`${name}/package.json`) as { version: string; bin: Record<string, string> };
     const [bin = ""] = Object.values(manifest.bin);
-    return { path: this.#require.resolve(`${name}/package.json`).replace(/package\.json$/, bin), version: manifest.version };
+    return {
+      path: this.#require.resolve(`${name}/package.json`).replace(/package\.json$/, bin),
+      version: manifest.version,
+    };
   }
 
   async connect(args: readonly string[], cwd: string): Promise<Client> {

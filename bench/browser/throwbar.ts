@@ -6,8 +6,8 @@ import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Client, createClient } from "@connectrpc/connect";
-import type { ActionSchema } from "@throwbar/es/pb/command";
 import { BrowserService, type ListTabsResponse } from "@throwbar/es/pb/browser";
+import type { ActionSchema } from "@throwbar/es/pb/command";
 import { CommandService } from "@throwbar/es/pb/commands";
 import { DevicesService } from "@throwbar/es/pb/devices";
 import { createTransport } from "@throwbar/es/transport";
@@ -176,7 +176,9 @@ export class Throwbar implements Subject {
       const id = ids[(round * 7) % ids.length];
       await timed(times.activate, () => chromium.evaluate(`chrome.tabs.update(${id}, { active: true })`));
       const url = JSON.stringify(urls());
-      const made = await timed(times.open, () => chromium.evaluate<{ id: number }>(`chrome.tabs.create({ url: ${url} })`));
+      const made = await timed(times.open, () =>
+        chromium.evaluate<{ id: number }>(`chrome.tabs.create({ url: ${url} })`),
+      );
       await this.#allLoaded();
       await timed(times.close, () => chromium.evaluate(`chrome.tabs.remove(${made.id})`));
     }
