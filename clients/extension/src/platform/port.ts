@@ -20,6 +20,8 @@ export interface TabInfo {
   readonly audible: boolean;
   readonly discarded: boolean;
   readonly loading: boolean;
+  /** Whether its window is a private one. */
+  readonly private: boolean;
 }
 
 export interface WindowInfo {
@@ -97,8 +99,8 @@ export interface WindowsPort {
   /** The one that had the focus last; undefined if there is none. */
   lastFocused(): Promise<number | undefined>;
   focus(id: number): Promise<void>;
-  /** Opens a window with one tab. */
-  create(url: string): Promise<TabInfo>;
+  /** Opens a window with one tab. It gets the focus unless that is false. */
+  create(url: string, focused?: boolean): Promise<TabInfo>;
 }
 
 export interface GroupsPort {
@@ -110,7 +112,8 @@ export interface GroupsPort {
 
 /** What changed, as far as the browser says. Positions shift without an event of their own: "window" covers them. */
 export type BrowserChange =
-  | { readonly kind: "tab"; readonly id: number; readonly loading: boolean }
+  /** loading: another page has come into its place. page: the page has another address or title. */
+  | { readonly kind: "tab"; readonly id: number; readonly loading: boolean; readonly page?: boolean }
   | { readonly kind: "window"; readonly id: number }
   | { readonly kind: "removed"; readonly id: number }
   | { readonly kind: "replaced"; readonly id: number; readonly by: number }

@@ -28,6 +28,7 @@ export function tabInfo(tab: chrome.tabs.Tab): TabInfo {
     audible: tab.audible ?? false,
     discarded: tab.discarded,
     loading: tab.status === "loading",
+    private: tab.incognito,
   };
 }
 
@@ -105,8 +106,8 @@ export const chromeWindows: WindowsPort = {
   focus: async (id) => {
     await call(() => chrome.windows.update(id, { focused: true }));
   },
-  create: async (url) => {
-    const made = await call(() => chrome.windows.create({ url }));
+  create: async (url, focused = true) => {
+    const made = await call(() => chrome.windows.create({ url, focused }));
     const tab = made?.tabs?.[0];
     if (tab === undefined) {
       throw new BrowserError("other", "The browser opened no window.");
