@@ -16,6 +16,8 @@ const statuses: Record<BrowserErrorKind, ItemStatus> = {
   noGroup: ItemStatus.UNSPECIFIED,
   busy: ItemStatus.BUSY,
   unsupportedWindow: ItemStatus.UNSUPPORTED_WINDOW,
+  refusedUrl: ItemStatus.REFUSED_URL,
+  splitsGroup: ItemStatus.UNSPECIFIED,
   other: ItemStatus.UNSPECIFIED,
 };
 

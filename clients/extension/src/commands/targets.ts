@@ -102,6 +102,8 @@ export function singleFailure(error: unknown): unknown {
       return new CommandFailure(ErrorCode.NOT_FOUND, error.message);
     case "busy":
       return new CommandFailure(ErrorCode.BUSY, error.message, true);
+    case "refusedUrl":
+      return new CommandFailure(ErrorCode.REFUSED, error.message);
     default:
       return new CommandFailure(ErrorCode.FAILED, error.message);
   }

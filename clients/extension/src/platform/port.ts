@@ -43,7 +43,18 @@ export interface GroupInfo {
   readonly collapsed: boolean;
 }
 
-export type BrowserErrorKind = "noTab" | "noWindow" | "noGroup" | "busy" | "unsupportedWindow" | "other";
+export type BrowserErrorKind =
+  | "noTab"
+  | "noWindow"
+  | "noGroup"
+  /** A person drags a tab. */
+  | "busy"
+  | "unsupportedWindow"
+  /** The browser opens no such address. */
+  | "refusedUrl"
+  /** A tab of another window would come between the tabs of a group. */
+  | "splitsGroup"
+  | "other";
 
 /** A call that the browser refused. */
 export class BrowserError extends Error {
