@@ -198,7 +198,7 @@ class Restore {
   async #openWindow(room: Room, row: Row): Promise<void> {
     const { browser, places } = this.#context;
     await this.#try(row, async () => {
-      const tab = await browser.windows.create(row.url, false);
+      const tab = await browser.windows.create(row.url);
       room.windowId = tab.windowId;
       this.#windows.set(room.old, tab.windowId);
       await places.keep(room.old, tab.windowId);
