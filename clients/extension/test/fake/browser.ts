@@ -329,11 +329,11 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
     }
   }
 
-  async #createWindow(url: string, focused = true): Promise<TabInfo> {
+  async #createWindow(url: string): Promise<TabInfo> {
     const where = landing(url);
     const before = this.lastFocusedId;
     const windowId = this.addWindow();
-    if (!focused && before !== undefined) {
+    if (before !== undefined) {
       this.focusWindow(before);
     }
     const tab = this.addTab("", windowId, { pendingUrl: where.pending, title: "", active: true, loading: true });
@@ -362,7 +362,7 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
     list: async () => clone(this.windowList),
     lastFocused: async () => this.lastFocusedId,
     focus: async (id) => this.focusWindow(id),
-    create: (url, focused) => this.#createWindow(url, focused),
+    create: (url) => this.#createWindow(url),
   };
 
   readonly groups: GroupsPort = {

@@ -336,10 +336,10 @@ const guarded: readonly CommandCase[] = [
       await stage.world.asked();
       const result = await does(stage, close(stage, [g]));
       await going();
-      await stage.world.answer("stay");
+      await stage.world.answer("leave");
       return [result, await stage.view()];
     },
-    expected: [closed(0, "g/guard BUSY"), { home: ["home", "g/guard active"] }],
+    expected: [closed(0, "next BUSY"), { home: ["home", "next active"] }],
   },
 ];
 
@@ -359,7 +359,7 @@ const forced: readonly CommandCase[] = [
     },
     expected: [
       closed(2, "g/guard OK", "p OK"),
-      { home: ["home active", "other/guard"] },
+      { home: ["home", "other/guard active"] },
       closed(0, "other/guard BLOCKED_BY_PAGE"),
     ],
   },
@@ -400,7 +400,7 @@ const forced: readonly CommandCase[] = [
       const value = { url: "http://g.test/*", force: true };
       return [await does(stage, { case: "closeTabsByUrl", value }), await stage.view()];
     },
-    expected: [{ closed: true, reason: "", ...closed(1, "g/guard OK") }, { home: ["home active", "other/guard"] }],
+    expected: [{ closed: true, reason: "", ...closed(1, "g/guard OK") }, { home: ["home", "other/guard active"] }],
   },
   {
     id: "closeTabsByUrl-none",
@@ -481,7 +481,7 @@ const stopped: readonly CommandCase[] = [
       await stage.world.stopWorker();
       return [await ends(), await stage.view()];
     },
-    expected: [closed(1, "g/guard OK"), { home: ["home active", "other/guard"] }],
+    expected: [closed(1, "g/guard OK"), { home: ["home", "other/guard active"] }],
   },
 ];
 
