@@ -58,7 +58,7 @@ test("navigateTab sends the tab there", async () => {
     context,
   );
   expect(result.url).toBe("https://d.test/x");
-  expect(browser.tab(ids[0]).pendingUrl).toBe("https://d.test/x");
+  expect(browser.tab(ids[0]).url).toBe("https://d.test/x");
   expect(await failure({ case: "navigateTab", value: { tabId: tabId(1), url: a } }, context)).toBe("NOT_FOUND");
   expect(await failure({ case: "navigateTab", value: { tabId: tabId(ids[0]), url: "data:x" } }, context)).toBe(
     "REFUSED",

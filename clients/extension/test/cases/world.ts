@@ -10,7 +10,7 @@ import type { Hanging, World } from "./stage.js";
 
 export class FakeWorld implements World {
   readonly browser = new FakeBrowser(homeUrl);
-  readonly momentMs = 10;
+  readonly momentMs = 20;
   readonly shortMs = 400;
   readonly #extension = new FakeExtension(this.browser);
   readonly #link = this.#extension.hub.part();
@@ -18,6 +18,7 @@ export class FakeWorld implements World {
   #hangs: Promise<void> = Promise.resolve();
 
   constructor() {
+    this.browser.patienceMs = 10;
     this.browser.watch((change) => this.#changes.push(change));
   }
 
@@ -52,6 +53,10 @@ export class FakeWorld implements World {
 
   async close(id: number): Promise<void> {
     this.browser.vanish(id);
+  }
+
+  async closeWindow(windowId: number): Promise<void> {
+    this.browser.closeWindow(windowId);
   }
 
   async collapse(groupId: number): Promise<void> {
