@@ -318,11 +318,12 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
   async #reload(id: number): Promise<void> {
     const tab = this.tab(id);
     const go = () => {
-      tab.discarded = false;
+      Object.assign(tab, { discarded: false, pendingUrl: "", loading: false });
       this.tell({ kind: "tab", id, loading: true });
       this.tell({ kind: "tab", id, loading: false });
     };
     if (tab.guarded) {
+      Object.assign(tab, { pendingUrl: tab.url, loading: true });
       this.ask(tab, go);
     } else {
       go();
@@ -331,7 +332,11 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
 
   async #createWindow(url: string): Promise<TabInfo> {
     const where = landing(url);
+    const focused = this.lastFocusedId;
     const windowId = this.addWindow();
+    if (focused !== undefined) {
+      this.focusWindow(focused);
+    }
     const tab = this.addTab("", windowId, { pendingUrl: where.pending, title: "", active: true, loading: true });
     this.tell({ kind: "window", id: windowId });
     const atOnce = seen(tab);

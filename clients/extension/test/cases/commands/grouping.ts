@@ -377,4 +377,49 @@ export const groupingCases: readonly CommandCase[] = [
     },
     expected: [{ pinnedCount: 3, items: ["a OK", "b OK", "c OK"] }, ["a", "b", "c", "home active"]],
   },
+  {
+    id: "group-worker-stopped",
+    title: "groupTabs into a window, and the worker is stopped right after the browser did it",
+    source: "11",
+    chromium: "Has grouped the tabs and closed a window; nobody heard of it.",
+    ours: "The next worker finds the group, and says what moved and which window closed; no second group is made.",
+    run: async (stage) => {
+      const [a, b] = [await stage.open("a"), await stage.openWindow("b")];
+      await stage.world.hang("group", "after");
+      const value = { tabIds: [stage.tabId(a), stage.tabId(b)], windowId: stage.windowId(await stage.home()) };
+      const answer = told(stage, { case: "groupTabs", value });
+      await stage.world.hanging();
+      await stage.world.stopWorker();
+      return [await answer, (await stage.browser.groups.list()).length];
+    },
+    expected: [
+      {
+        groupId: "g1",
+        groupedCount: 2,
+        items: ["a OK", "b OK"],
+        sideEffects: { closedWindowIds: ["w2"], movedTabIds: ["b"] },
+      },
+      1,
+    ],
+  },
+  {
+    id: "pin-worker-stopped",
+    title: "pinTabs of the only tab of a group, and the worker is stopped right after the browser did it",
+    source: "11",
+    chromium: "Has pinned the tab and removed the group; nobody heard of it.",
+    ours: "The next worker says so, compared with what was so before the first attempt.",
+    run: async (stage) => {
+      const a = await stage.open("a");
+      stage.names.seeGroup(await stage.browser.tabs.group([a], { windowId: await stage.home() }));
+      await stage.world.hang("update", "after");
+      const answer = told(stage, { case: "pinTabs", value: { tabIds: [stage.tabId(a)], pinned: true } });
+      await stage.world.hanging();
+      await stage.world.stopWorker();
+      return [await answer, (await stage.view()).home];
+    },
+    expected: [
+      { pinnedCount: 1, items: ["a OK"], sideEffects: { removedGroupIds: ["g1"], ungroupedTabIds: ["a"] } },
+      ["a pinned", "home active"],
+    ],
+  },
 ];

@@ -274,4 +274,24 @@ export const movingCases: readonly CommandCase[] = [
     },
     expected: [{ movedCount: 1, items: ["a OK as a"] }, ["home active", "b", "a asleep"]],
   },
+  {
+    id: "move-worker-stopped",
+    title: "moveTabs of a window's only tab, and the worker is stopped right after the browser did it",
+    source: "11",
+    chromium: "Has moved the tab and closed the window; nobody heard of it.",
+    ours: "The next worker reads that it is done, and says which window closed; nothing is done twice.",
+    run: async (stage) => {
+      const b = await stage.openWindow("b");
+      await stage.world.hang("move", "after");
+      const value = { tabIds: [stage.tabId(b)], windowId: stage.windowId(await stage.home()), index: 0 };
+      const answer = told(stage, { case: "moveTabs", value });
+      await stage.world.hanging();
+      await stage.world.stopWorker();
+      return [await answer, await stage.view()];
+    },
+    expected: [
+      { movedCount: 1, items: ["b OK"], sideEffects: { closedWindowIds: ["w2"] } },
+      { home: ["b", "home active"] },
+    ],
+  },
 ];
