@@ -169,19 +169,17 @@ test("an address that is a file, and one without a page, leave no tab that is ca
   expect(stays.message).toContain(b);
 });
 
-test("reloadTabs of a tab whose server is silent is unknown, and holds up no other", async () => {
+test("a tab that is sent to a server that is silent is not told to be there, and holds up no other command", async () => {
   await f.open(a, b);
   const [idA, idB] = (await ids(a, b)) as [string, string];
-  await f.page.evaluate(async (url) => {
-    const [tab] = (await chrome.tabs.query({})).filter((each) => each.url === url);
-    void chrome.tabs.update(tab?.id ?? 0, { url: "http://a.test/silent" });
-  }, a);
   const started = performance.now();
-  const slow = f.run<"reloadTabs">({ case: "reloadTabs", value: { tabIds: [idA] } }, 4);
+  const slow = f.fail({ case: "navigateTab", value: { tabId: idA, url: "http://a.test/silent" } }, 5);
   const quick = await f.run<"reloadTabs">({ case: "reloadTabs", value: { tabIds: [idB] } });
-  expect(performance.now() - started).toBeLessThan(3000);
+  const opened = await f.run<"openTab">({ case: "openTab", value: { url: "http://b.test/silent" } });
+  expect(performance.now() - started).toBeLessThan(4000);
   expect(quick.reloadedCount).toBe(1);
-  expect((await slow).reloadedCount).toBe(0);
+  expect(await f.realTab(opened.tabId)).toMatchObject({ url: "http://b.test/silent" });
+  expect(await slow).toMatchObject({ code: ErrorCode.INTERRUPTED });
 });
 
 test("pinTabs and muteTabs do, undo, and are content with what is so already", async () => {

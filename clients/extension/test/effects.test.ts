@@ -265,7 +265,7 @@ test("the window closes while tabs are grouped: WINDOW_GONE for those that are l
 
 test("what there is no time for any more is SKIPPED, not unknown, and not done", async () => {
   const browser = new FakeBrowser(a, b, c);
-  const [first = 0, second = 0, third = 0] = browser.tabList.map(({ id }) => id);
+  const [first = 0, , third = 0] = browser.tabList.map(({ id }) => id);
   const { context, timeUp } = bench(browser);
   const { move } = browser.tabs;
   browser.tabs.move = async (id, to) => {
@@ -273,11 +273,11 @@ test("what there is no time for any more is SKIPPED, not unknown, and not done",
     timeUp();
     return moved;
   };
-  const value = { tabIds: [third, second, first].map(tabId), index: 0 };
+  const value = { tabIds: [third, first].map(tabId), index: 0 };
   const result = await run<"moveTabs">({ case: "moveTabs", value }, context);
   // The call for the first one was under way when the time ran out.
-  expect(short(result.items)).toEqual([`${third} UNKNOWN_OUTCOME`, `${second} SKIPPED`, `${first} SKIPPED`]);
-  expect(browser.urls()).toEqual([c, a, b]);
+  expect(short(result.items)).toEqual([`${third} UNKNOWN_OUTCOME`, `${first} SKIPPED`]);
+  expect(browser.urls()).toEqual([a, c, b]);
 });
 
 test("a group whose title cannot be set is a group all the same", async () => {

@@ -334,7 +334,7 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
     const where = landing(url);
     const focused = this.lastFocusedId;
     const windowId = this.addWindow();
-    if (focused !== undefined) {
+    if (focused !== undefined && this.windowList.some(({ id }) => id === focused)) {
       this.focusWindow(focused);
     }
     const tab = this.addTab("", windowId, { pendingUrl: where.pending, title: "", active: true, loading: true });
