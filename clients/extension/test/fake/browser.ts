@@ -13,7 +13,7 @@ import {
 } from "../../src/platform/port.js";
 import { type Landing, landing } from "./addresses.js";
 import { clone, FakeModel, type FakeTab, noTab, seen } from "./model.js";
-import { addToGroup, gather, groupAround, groupAt, placeAmong, takeOut } from "./strip.js";
+import { addToGroup, gather, groupAround, groupAt, placeAmong, takeOut } from "./order.js";
 
 export type { FakeTab } from "./model.js";
 
