@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
+	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
 	"throwbar.dev/throwbar/ident"
 	"throwbar.dev/throwbar/server/browser/search"
 )
@@ -16,8 +17,9 @@ const batch = 16
 type change struct {
 	content
 
-	removed []string
-	whole   bool // all else goes
+	replaced []*devicev1.Replacement // before all that follows
+	removed  []string
+	whole    bool // all else goes
 }
 
 // plan is a change worked out against a state.
@@ -27,6 +29,7 @@ type plan struct {
 	same  []moved
 	old   []uint32 // rows that go: closed, or replaced by fresh ones
 	bytes int
+	names *renames
 
 	windows map[string]*commandv1.Window
 	groups  map[string]*commandv1.TabGroup
@@ -48,16 +51,25 @@ func (s *State) apply(ds *deviceState, c change, shown func()) error {
 	s.put(ds, p)
 	order := ds.reorder(p)
 	s.mu.Lock()
+	for id := range p.names.left {
+		delete(ds.byTab, id)
+	}
 	for _, m := range p.same {
 		ds.rows[m.at] = m.row
 	}
 	for _, r := range p.old {
 		delete(ds.byTab, ds.rows[r].tab)
 	}
+	for id, r := range p.names.rows {
+		if _, goes := slices.BinarySearch(p.old, r); !goes {
+			ds.byTab[id] = r
+		}
+	}
 	for _, r := range p.rows {
 		ds.byTab[ds.rows[r].tab] = r
 		ds.pages[r/search.PageSize].shown |= 1 << (r % search.PageSize)
 	}
+	ds.remember(p, c)
 	s.hide(ds, p.old)
 	ds.order, ds.windows, ds.groups, ds.bytes, ds.of = order, p.windows, p.groups, p.bytes, ds.boot
 	shown()
@@ -68,7 +80,7 @@ func (s *State) apply(ds *deviceState, c change, shown func()) error {
 
 // plan compares a change with the state.
 func (ds *deviceState) plan(c change) *plan {
-	p := &plan{bytes: ds.bytes, windows: ds.windows, groups: ds.groups}
+	p := &plan{bytes: ds.bytes, windows: ds.windows, groups: ds.groups, names: ds.renames(c.replaced)}
 	named := make(map[int64]*commandv1.Tab, len(c.tabs)) // of two with one id the last counts
 	for _, t := range c.tabs {
 		named[native(t.GetTabId())] = t
@@ -76,7 +88,7 @@ func (ds *deviceState) plan(c change) *plan {
 	foreign := ds.of != ds.boot // ids of an earlier start of the browser name other tabs
 	for id, t := range named {
 		fresh := rowOf(t)
-		at, known := ds.byTab[id]
+		at, known := p.names.at(ds, id)
 		known = known && !foreign
 		if known && ds.rows[at].title == fresh.title && ds.rows[at].text == fresh.text {
 			fresh.text = ds.rows[at].text
@@ -102,6 +114,7 @@ func (ds *deviceState) plan(c change) *plan {
 			p.remove(ds, text, named)
 		}
 	}
+	p.rename(ds, named)
 	for _, r := range p.fresh {
 		p.bytes += len(r.text)
 	}
@@ -119,7 +132,7 @@ func (p *plan) remove(ds *deviceState, text string, named map[int64]*commandv1.T
 	if err != nil || id.Device != ds.id || id.Boot != ds.of {
 		return
 	}
-	if at, known := ds.byTab[id.Native]; known && id.Kind == ident.Tab && named[id.Native] == nil {
+	if at, known := p.names.at(ds, id.Native); known && id.Kind == ident.Tab && named[id.Native] == nil {
 		p.old = append(p.old, at)
 	}
 	if p.windows[text] != nil {
@@ -129,6 +142,25 @@ func (p *plan) remove(ds *deviceState, text string, named map[int64]*commandv1.T
 	if p.groups[text] != nil {
 		p.groups = maps.Clone(p.groups)
 		delete(p.groups, text)
+	}
+}
+
+// rename gives tabs other ids of which a change says nothing else.
+func (p *plan) rename(ds *deviceState, named map[int64]*commandv1.Tab) {
+	p.old = append(p.old, p.names.doubles...)
+	if len(p.names.rows) == 0 {
+		return
+	}
+	goes := make(map[uint32]bool, len(p.old))
+	for _, at := range p.old {
+		goes[at] = true
+	}
+	for id, at := range p.names.rows {
+		if named[id] == nil && !goes[at] {
+			r := ds.rows[at]
+			r.tab = id
+			p.same = append(p.same, moved{at: at, row: r})
+		}
 	}
 }
 
@@ -225,7 +257,7 @@ func (ds *deviceState) reorder(p *plan) []uint32 {
 	}
 	for i := range p.same {
 		m := &p.same[i]
-		if was := &ds.rows[m.at]; was.window != m.row.window || was.index != m.row.index {
+		if was := &ds.rows[m.at]; compareRows(was, &m.row) != 0 {
 			cuts = append(cuts, ds.position(m.at))
 			add = append(add, entry{at: m.at, row: &m.row})
 		}

@@ -32,6 +32,7 @@ type deviceState struct {
 	of      string // boot tag of all that follows
 	bytes   int    // of titles and addresses
 	byTab   map[int64]uint32
+	aliases aliases
 	order   []uint32 // rows that are shown, by window, position and id
 	windows map[string]*commandv1.Window
 	groups  map[string]*commandv1.TabGroup

@@ -51,7 +51,7 @@ func (d *Dispatcher) execute(ctx context.Context, q *question, a *approval.Appro
 		switch {
 		case err == nil:
 			ready = append(ready, started{live: l, call: c, part: p, ttl: c.TTL})
-			if why := newer(a, c, p); why != "" && again == "" {
+			if why := d.newer(a, c, p); why != "" && again == "" {
 				again = why
 			}
 		case fault.CodeOf(err) == fault.Internal:
@@ -129,16 +129,22 @@ func requestOf(a *approval.Approval) Request {
 }
 
 // newer says why a person has to be asked again: policy has changed and asks, or there is more to act on than was shown.
-func newer(a *approval.Approval, c *approval.Call, p *part) string {
+func (d *Dispatcher) newer(a *approval.Approval, c *approval.Call, p *part) string {
 	if p.decision.Verdict == controlv1.Verdict_VERDICT_ASK && p.decision.Version != a.Version {
 		return "the policy has changed since: " + p.decision.Reason
 	}
 	for _, id := range slices.Concat(p.tabs, savedIDs(p.saved)) {
-		if !c.Covers(id) {
+		if !c.Covers(id) && !d.wasShown(c, id) {
 			return "it would act on more than was shown: " + p.decision.Reason
 		}
 	}
 	return ""
+}
+
+// wasShown says whether a tab was shown under an id that it had then.
+func (d *Dispatcher) wasShown(c *approval.Call, id string) bool {
+	current := d.Browser.Current(id)
+	return slices.ContainsFunc(c.Targets, func(t *controlv1.PlannedTarget) bool { return d.Browser.Current(t.GetId()) == current })
 }
 
 // void ends an approval that does not count any more, and its commands.

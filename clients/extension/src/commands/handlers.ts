@@ -8,7 +8,8 @@ import type { Context, Recovery } from "./context.js";
 import { groupTabs, recoverGroupTabs, recoverUngroupTabs, ungroupTabs } from "./group.js";
 import { moveTabs, recoverMoveTabs } from "./move.js";
 import { navigateTab, openTab, recoverNavigateTab, recoverOpenTab } from "./open.js";
-import { recoverRestoreTabs, recoverSaveTabs, restoreTabs, saveTabs } from "./saved.js";
+import { recoverRestoreTabs, restoreTabs } from "./restore.js";
+import { recoverSaveTabs, saveTabs } from "./saved.js";
 
 export const handlers = {
   openTab,

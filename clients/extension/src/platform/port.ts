@@ -20,6 +20,8 @@ export interface TabInfo {
   readonly audible: boolean;
   readonly discarded: boolean;
   readonly loading: boolean;
+  /** Whether its window is a private one. */
+  readonly private: boolean;
 }
 
 export interface WindowInfo {
@@ -127,7 +129,8 @@ export interface GroupsPort {
 
 /** What changed, as far as the browser says. Positions shift without an event of their own: "window" covers them. */
 export type BrowserChange =
-  | { readonly kind: "tab"; readonly id: number; readonly loading: boolean }
+  /** loading: another page has come into its place. page: the page has another address or title. */
+  | { readonly kind: "tab"; readonly id: number; readonly loading: boolean; readonly page?: boolean }
   | { readonly kind: "window"; readonly id: number }
   | { readonly kind: "removed"; readonly id: number }
   | { readonly kind: "replaced"; readonly id: number; readonly by: number }

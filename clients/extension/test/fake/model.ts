@@ -7,7 +7,7 @@ import {
   type TabInfo,
   type WindowInfo,
 } from "../../src/platform/port.js";
-import { placeAmong } from "./strip.js";
+import { placeAmong } from "./order.js";
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 

@@ -28,6 +28,7 @@ export function tabInfo(tab: chrome.tabs.Tab): TabInfo {
     audible: tab.audible ?? false,
     discarded: tab.discarded,
     loading: tab.status === "loading",
+    private: tab.incognito,
   };
 }
 
