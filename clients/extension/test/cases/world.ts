@@ -25,8 +25,13 @@ export class FakeWorld implements World {
   }
 
   async identity(): Promise<Identity> {
-    const { boot = "" } = await this.#extension.storage.session.get(["boot"]);
-    return { device: pairing.deviceId, boot: String(boot) };
+    for (;;) {
+      const { boot } = await this.#extension.storage.session.get(["boot"]);
+      if (typeof boot === "string") {
+        return { device: pairing.deviceId, boot };
+      }
+      await this.settled(); // the worker has just started
+    }
   }
 
   async openTab(url: string, windowId?: number): Promise<number> {

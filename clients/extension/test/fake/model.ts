@@ -71,6 +71,7 @@ export class FakeModel {
       audible: false,
       discarded: false,
       loading: false,
+      private: false,
       guarded: false,
       askedAt: undefined,
       openerId: undefined,
