@@ -67,7 +67,6 @@ export const windows: readonly BrowserCase[] = [
     run: async (stage) => {
       const { id, windowId } = await stage.browser.windows.create("http://a.test/");
       await stage.browser.windows.focus(windowId);
-      await stage.view();
       const before = (await stage.browser.windows.lastFocused()) === windowId;
       await stage.browser.tabs.remove([id]);
       await stage.view();
