@@ -18,13 +18,20 @@ export class FakeWorld implements World {
   #hangs: Promise<void> = Promise.resolve();
 
   constructor() {
+    // Otherwise the worker makes one when it first needs one, and cases name tabs before that.
+    this.#extension.storage.session.items.set("boot", JSON.stringify("boot"));
     this.browser.patienceMs = 10;
     this.browser.watch((change) => this.#changes.push(change));
   }
 
   async identity(): Promise<Identity> {
-    const { boot = "" } = await this.#extension.storage.session.get(["boot"]);
-    return { device: pairing.deviceId, boot: String(boot) };
+    for (;;) {
+      const { boot } = await this.#extension.storage.session.get(["boot"]);
+      if (typeof boot === "string") {
+        return { device: pairing.deviceId, boot };
+      }
+      await this.settled(); // the worker has just started
+    }
   }
 
   async openTab(url: string, windowId?: number): Promise<number> {

@@ -336,11 +336,12 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
   async #reload(id: number): Promise<void> {
     const tab = this.tab(id);
     const go = () => {
-      tab.discarded = false;
+      Object.assign(tab, { discarded: false, pendingUrl: "", loading: false });
       this.tellTab(tab, { loading: true });
       this.tellTab(tab);
     };
     if (tab.guarded) {
+      Object.assign(tab, { pendingUrl: tab.url, loading: true });
       this.ask(tab, go);
     } else {
       go();

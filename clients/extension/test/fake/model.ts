@@ -208,6 +208,9 @@ export class FakeModel {
       tab.askedAt = undefined;
       if (how === "leave") {
         this.#leave(tab);
+      } else {
+        // Where it was to go is forgotten without an event.
+        Object.assign(tab, { pendingUrl: "", loading: false });
       }
       this.#onLeave.delete(tab);
     }
