@@ -148,7 +148,7 @@ async function moved(context: Context, { place, targets, moves, tried, before }:
         continue;
       }
       done.push(tab.id);
-      const wanted = place.index === undefined ? is.index : place.index + at;
+      const wanted = place.index === undefined ? undefined : place.index + at;
       outcomes.set(id, item(id, ItemStatus.OK, detailOf(tab, is, wanted), newId));
     }
   }
@@ -160,9 +160,11 @@ async function moved(context: Context, { place, targets, moves, tried, before }:
 const failedMove = (id: string, was: ItemOutcome | undefined, newId: string): ItemOutcome =>
   was === undefined || was.status === ItemStatus.OK ? unchanged(id, newId) : was;
 
-function detailOf(was: TabInfo, is: TabInfo, wanted: number): string {
+/** Without a place it is the end, which for a pinned tab is behind the other pinned ones. */
+function detailOf(was: TabInfo, is: TabInfo, wanted: number | undefined): string {
+  const there = wanted === undefined ? !is.pinned : is.index === wanted;
   const details = [
-    ...(is.index === wanted ? [] : [`the browser put it at position ${is.index}`]),
+    ...(there ? [] : [`the browser put it at position ${is.index}`]),
     ...(is.groupId === undefined || is.groupId === was.groupId ? [] : ["it joined the group that it stands in"]),
   ];
   return details.join("; ");

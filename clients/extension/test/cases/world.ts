@@ -18,6 +18,8 @@ export class FakeWorld implements World {
   #hangs: Promise<void> = Promise.resolve();
 
   constructor() {
+    // Otherwise the worker makes one when it first needs one, and cases name tabs before that.
+    this.#extension.storage.session.items.set("boot", JSON.stringify("boot"));
     this.browser.patienceMs = 10;
     this.browser.watch((change) => this.#changes.push(change));
   }

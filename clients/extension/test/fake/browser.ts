@@ -11,9 +11,9 @@ import {
   type TabsPort,
   type WindowsPort,
 } from "../../src/platform/port.js";
-import { landing } from "./addresses.js";
+import { type Landing, landing } from "./addresses.js";
 import { clone, FakeModel, type FakeTab, noTab, seen } from "./model.js";
-import { addToGroup, gather, groupAround, groupAt, placeAmong, takeOut } from "./strip.js";
+import { addToGroup, gather, groupAround, groupAt, placeAmong, takeOut } from "./order.js";
 
 export type { FakeTab } from "./model.js";
 
@@ -71,12 +71,15 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
       this.#showWindow(windowId);
     }
     const atOnce = seen(tab);
-    queueMicrotask(() => this.#load(tab, where.url));
+    queueMicrotask(() => this.#load(tab, where));
     return atOnce;
   }
 
   /** Servers answer as those of the end-to-end tests do. */
-  #load(tab: FakeTab, url: string | undefined): void {
+  #load(tab: FakeTab, { pending, url }: Landing): void {
+    if (tab.pendingUrl !== pending) {
+      return; // it goes elsewhere by now
+    }
     if (url?.endsWith("/file")) {
       this.vanish(tab.id);
     } else if (!url?.endsWith("/silent")) {
@@ -151,7 +154,7 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
     if (where.tooLong) {
       throw new BrowserError("refusedUrl", "Navigation rejected.");
     }
-    const go = () => this.#arrive(tab, where.url);
+    const go = () => this.#load(tab, where);
     Object.assign(tab, { pendingUrl: where.pending, loading: true });
     if (tab.guarded) {
       this.ask(tab, go);
@@ -199,7 +202,9 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
     if (windowId === tab.windowId) {
       this.#moveWithin(tab, index);
     } else {
+      const from = tab.windowId;
       this.#moveAcross(tab, windowId, index);
+      this.dropEmptyWindow(from);
     }
     return seen(tab);
   }
@@ -232,12 +237,10 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
         "Tab operation is invalid as the specified input would disrupt group continuity in the tab strip.",
       );
     }
-    const from = tab.windowId;
     this.detach(tab);
     Object.assign(tab, { windowId, pinned: false });
     this.insert(tab, index);
     this.tell({ kind: "window", id: windowId });
-    this.dropEmptyWindow(from);
   }
 
   async #group(ids: readonly number[], into: { groupId: number } | { windowId: number }): Promise<number> {
@@ -246,7 +249,8 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
       throw wrongValue("tabs.group: Value did not match any choice.");
     }
     const tabs = [...new Set(ids)].map((id) => this.tab(id));
-    const windowId = this.#groupWindow(tabs, into);
+    const windowId = this.#groupWindow(into);
+    const left = tabs.map((tab) => tab.windowId).filter((id) => id !== windowId);
     for (const tab of tabs.filter((each) => each.windowId !== windowId)) {
       this.#moveAcross(tab, windowId, Number.POSITIVE_INFINITY);
     }
@@ -258,7 +262,8 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
     const strip =
       made === undefined ? addToGroup(this.in(windowId), members, id) : gather(this.in(windowId), members, id);
     const moved = this.arrange(windowId, strip);
-    for (const tab of [...pinned, ...tabs.filter((each) => before.get(each) !== id)]) {
+    const changed = strip.filter((tab) => members.has(tab) && before.get(tab) !== id);
+    for (const tab of [...pinned, ...changed]) {
       this.tell({ kind: "tab", id: tab.id, loading: false });
     }
     this.dropEmptyGroups();
@@ -269,22 +274,21 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
     if (moved) {
       this.tell({ kind: "window", id: windowId });
     }
+    for (const emptied of left) {
+      this.dropEmptyWindow(emptied);
+    }
     return id;
   }
 
   /** The window that a group is in or is made in. */
-  #groupWindow(tabs: readonly FakeTab[], into: { groupId: number } | { windowId: number }): number {
+  #groupWindow(into: { groupId: number } | { windowId: number }): number {
     if ("groupId" in into) {
       return this.#groupOf(into.groupId).windowId;
     }
-    if (this.window(into.windowId).kind === "normal") {
-      return into.windowId;
-    }
-    const own = tabs.find(({ windowId }) => this.window(windowId).kind === "normal");
-    if (own === undefined) {
+    if (this.window(into.windowId).kind !== "normal") {
       throw new BrowserError("unsupportedWindow", "Grouping is not supported by tabs in this window.");
     }
-    return own.windowId;
+    return into.windowId;
   }
 
   #groupOf(id: number) {
@@ -318,11 +322,12 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
   async #reload(id: number): Promise<void> {
     const tab = this.tab(id);
     const go = () => {
-      tab.discarded = false;
+      Object.assign(tab, { discarded: false, pendingUrl: "", loading: false });
       this.tell({ kind: "tab", id, loading: true });
       this.tell({ kind: "tab", id, loading: false });
     };
     if (tab.guarded) {
+      Object.assign(tab, { pendingUrl: tab.url, loading: true });
       this.ask(tab, go);
     } else {
       go();
@@ -331,15 +336,15 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
 
   async #createWindow(url: string): Promise<TabInfo> {
     const where = landing(url);
-    const before = this.lastFocusedId;
+    const focused = this.lastFocusedId;
     const windowId = this.addWindow();
-    if (before !== undefined) {
-      this.focusWindow(before);
+    if (focused !== undefined && this.windowList.some(({ id }) => id === focused)) {
+      this.focusWindow(focused);
     }
     const tab = this.addTab("", windowId, { pendingUrl: where.pending, title: "", active: true, loading: true });
     this.tell({ kind: "window", id: windowId });
     const atOnce = seen(tab);
-    queueMicrotask(() => this.#arrive(tab, where.url));
+    queueMicrotask(() => this.#load(tab, where));
     return atOnce;
   }
 

@@ -7,7 +7,7 @@ import {
   type TabInfo,
   type WindowInfo,
 } from "../../src/platform/port.js";
-import { placeAmong } from "./strip.js";
+import { placeAmong } from "./order.js";
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -208,6 +208,9 @@ export class FakeModel {
       tab.askedAt = undefined;
       if (how === "leave") {
         this.#leave(tab);
+      } else {
+        // Where it was to go is forgotten without an event.
+        Object.assign(tab, { pendingUrl: "", loading: false });
       }
       this.#onLeave.delete(tab);
     }
