@@ -172,7 +172,8 @@ test.runIf(many > 0)(
       "window",
       {},
     );
-    await f.inStep();
+    const patient = { timeout: 120_000, interval: 200 };
+    await expect.poll(async () => (await tabIds()).length, patient).toBe(many);
     const before = await shape();
     const closing = performance.now();
     expect(await approved<"closeTabs">({ case: "closeTabs", value: { tabIds: await tabIds() } })).toMatchObject({
@@ -181,7 +182,7 @@ test.runIf(many > 0)(
     const undoing = performance.now();
     expect((await undo()).restoredCount).toBe(many);
     console.log(`closed in ${undoing - closing} ms, back in ${performance.now() - undoing} ms`);
-    await expect.poll(shape, soon).toEqual(before);
+    await expect.poll(shape, patient).toEqual(before);
   },
   300_000,
 );
