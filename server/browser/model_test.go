@@ -1,6 +1,7 @@
 package browser_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -23,36 +24,70 @@ type model struct {
 	epoch    uint64
 	sequence uint64
 	tabs     map[int]*commandv1.Tab
+	order    [3][]int // of the tabs in each window
 	road     []func() (string, error)
 	state    *browser.State
 	resync   bool
 }
 
+// tab puts a tab somewhere.
 func (m *model) tab(n int) *commandv1.Tab {
+	window := m.r.IntN(len(m.order))
+	m.order[window] = slices.Insert(m.order[window], m.r.IntN(len(m.order[window])+1), n)
 	return &commandv1.Tab{
-		TabId: fmt.Sprintf("lap_tb%d-%d", m.boot, n), WindowId: fmt.Sprintf("lap_wb%d-%d", m.boot, m.r.IntN(3)),
-		Index: uint32(m.r.IntN(5)), Title: sample(m.r, 3), Url: "https://" + sample(m.r, 4), Pinned: m.r.IntN(2) == 0,
+		TabId: fmt.Sprintf("lap_tb%d-%d", m.boot, n), WindowId: fmt.Sprintf("lap_wb%d-%d", m.boot, window),
+		Title: sample(m.r, 3), Url: "https://" + sample(m.r, 4), Pinned: m.r.IntN(2) == 0,
 	}
 }
 
-// change opens, changes and closes tabs, and sends it as one delta.
+// take takes a tab out of its window, which is it.
+func (m *model) take(n int) int {
+	for window, order := range m.order {
+		if at := slices.Index(order, n); at >= 0 {
+			m.order[window] = slices.Delete(order, at, at+1)
+			return window
+		}
+	}
+	return 0
+}
+
+// number gives each tab its place. What is on the road keeps the old ones.
+func (m *model) number() {
+	for _, order := range m.order {
+		for index, n := range order {
+			if m.tabs[n].GetIndex() != uint32(index) {
+				m.tabs[n] = proto.CloneOf(m.tabs[n])
+				m.tabs[n].Index = uint32(index)
+			}
+		}
+	}
+}
+
+// change opens, changes, moves and closes tabs, and sends it as one delta. It names what was changed, not what shifted.
 func (m *model) change() {
 	d := &devicev1.Delta{}
+	named := map[int]bool{}
 	for range 1 + m.r.IntN(4) {
 		n := m.r.IntN(200)
 		switch {
 		case m.tabs[n] != nil && m.r.IntN(3) == 0:
 			d.Removed = append(d.Removed, m.tabs[n].GetTabId())
-			d.Tabs = slices.DeleteFunc(d.Tabs, func(t *commandv1.Tab) bool { return t.GetTabId() == m.tabs[n].GetTabId() })
+			m.take(n)
+			delete(named, n)
 			delete(m.tabs, n)
 		case m.tabs[n] != nil && m.r.IntN(2) == 0:
-			m.tabs[n] = proto.CloneOf(m.tabs[n])
-			m.tabs[n].Index++
-			d.Tabs = append(d.Tabs, m.tabs[n])
+			window := m.take(n)
+			m.order[window] = slices.Insert(m.order[window], m.r.IntN(len(m.order[window])+1), n)
+			named[n] = true
 		default:
+			m.take(n)
 			m.tabs[n] = m.tab(n)
-			d.Tabs = append(d.Tabs, m.tabs[n])
+			named[n] = true
 		}
+	}
+	m.number()
+	for n := range named {
+		d.Tabs = append(d.Tabs, m.tabs[n])
 	}
 	m.sequence++
 	d.Sequence = m.sequence
@@ -105,7 +140,7 @@ func (m *model) same(t *testing.T, s *browser.State) {
 		t.Fatalf("%d of %d tabs, want %d", len(got), total, len(m.tabs))
 	}
 	if !slices.IsSortedFunc(got, func(a, b *commandv1.Tab) int {
-		return strings.Compare(a.GetWindowId()+string(rune('0'+a.GetIndex())), b.GetWindowId()+string(rune('0'+b.GetIndex())))
+		return cmp.Or(strings.Compare(a.GetWindowId(), b.GetWindowId()), cmp.Compare(a.GetIndex(), b.GetIndex()))
 	}) {
 		t.Fatal("not in order")
 	}
@@ -169,9 +204,11 @@ func (m *model) round(t *testing.T) {
 		if m.r.IntN(2) == 0 {
 			m.boot++
 			for n, tab := range m.tabs {
+				m.take(n)
 				m.tabs[n] = m.tab(n)
 				m.tabs[n].Url, m.tabs[n].Title = tab.GetUrl(), tab.GetTitle()
 			}
+			m.number()
 		}
 		m.epoch++
 		m.sequence = uint64(m.r.IntN(3))

@@ -226,22 +226,21 @@ test("paired anew while it runs, it tells the state in its new ids, and nothing 
   expect(tabs.every(({ tabId }) => tabId.startsWith("dev2_"))).toBe(true);
 });
 
-test("a state that the server does not take is read anew for the next link", async () => {
+test("a state that the server does not take is asked for anew, for the next link", async () => {
   const ext = new FakeExtension();
   await ext.online();
-  const real = ext.browser.tabs.list;
-  let read = 0;
-  ext.browser.tabs.list = (windowId) => {
-    read++;
-    return real(windowId);
+  let asked = 0;
+  ext.onAsked = (kind) => {
+    asked += kind === "state" ? 1 : 0;
   };
   ext.server.reportFailures.push(new ConnectError("no tab of this device", Code.InvalidArgument));
   ext.server.link.send({ case: "resync", value: { reason: "gap" } });
   await pass(ext, 1000);
+  expect(ext.server.links).toHaveLength(2);
   ext.server.link.welcome();
   await soon();
-  expect(ext.server.links).toHaveLength(2);
-  expect(read).toBe(1);
+  expect(asked).toBe(1);
+  expect(ext.server.link.of("snapshot").flatMap(({ tabs }) => tabs)).toHaveLength(2);
 });
 
 test("paused: Hello says so, commands are refused and not begun, and the icon shows it, also in the next worker", async () => {

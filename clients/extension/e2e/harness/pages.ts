@@ -1,12 +1,21 @@
 /** Web pages for the tabs of the tests. Every name under .test leads here. */
 import { once } from "node:events";
-import { createServer, type Server } from "node:http";
+import { createServer, type Server, type ServerResponse } from "node:http";
 
 const guarded = `<script>addEventListener("beforeunload", (event) => { event.preventDefault(); event.returnValue = "x"; });</script>`;
 
+/** Changes its title with each frame, until it says so. */
+const restless = `<script>
+  let frame = 0;
+  const timer = setInterval(() => {
+    document.title = frame < 120 ? "Frame " + frame++ : "Done";
+    if (document.title === "Done") clearInterval(timer);
+  }, 16);
+</script>`;
+
 function page(host: string, path: string): string {
   const title = host.includes("youtube") ? `YouTube ${path}` : `Page ${host}${path}`;
-  return `<!doctype html><title>${title}</title><h1>${title}</h1><input>${path.includes("guard") ? guarded : ""}`;
+  return `<!doctype html><title>${title}</title><h1>${title}</h1><input>${path.includes("guard") ? guarded : ""}${path.includes("restless") ? restless : ""}`;
 }
 
 export class Pages {
@@ -14,6 +23,8 @@ export class Pages {
   readonly port: number;
   /** How often each address was asked for. */
   readonly hits = new Map<string, number>();
+  /** Answers that a test has to give itself: of addresses with "never" in them. */
+  readonly waiting: ServerResponse[] = [];
 
   private constructor(server: Server, port: number) {
     this.#server = server;
@@ -26,6 +37,10 @@ export class Pages {
       const path = request.url ?? "/";
       const key = `http://${host}${path}`;
       pages.hits.set(key, (pages.hits.get(key) ?? 0) + 1);
+      if (path.includes("never")) {
+        pages.waiting.push(response);
+        return;
+      }
       response.setHeader("Content-Type", "text/html; charset=utf-8");
       response.end(page(host, path));
     });

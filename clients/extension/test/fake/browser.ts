@@ -53,7 +53,7 @@ export class FakeBrowser implements BrowserPort {
     for (const window of this.windowList) {
       window.focused = false;
     }
-    this.windowList.push({ id, kind, focused: true, state: "normal" });
+    this.windowList.push({ id, kind, focused: true, state: "normal", private: false });
     this.#lastFocused = id;
     this.#tell({ kind: "windows" });
     return id;
@@ -74,12 +74,13 @@ export class FakeBrowser implements BrowserPort {
       audible: false,
       discarded: false,
       loading: false,
+      private: false,
       guarded: false,
       asked: false,
       ...more,
     };
     this.#insert(tab, Number.POSITIVE_INFINITY);
-    this.#tell({ kind: "window", id: windowId });
+    this.#tell({ kind: "placed", id: tab.id, windowId, index: tab.index });
     return tab;
   }
 
@@ -166,7 +167,6 @@ export class FakeBrowser implements BrowserPort {
     }
     this.#dropEmpty();
     this.#tell({ kind: "removed", id });
-    this.#tell({ kind: "window", id: windowId });
   }
 
   /** A worker that is stopped does not hear anything any more. */
@@ -182,6 +182,10 @@ export class FakeBrowser implements BrowserPort {
   stayAwake(): Promise<void> {
     this.awakeCalls++;
     return Promise.resolve();
+  }
+
+  seesPrivate(): Promise<boolean> {
+    return Promise.resolve(false);
   }
 
   #tell(change: BrowserChange): void {
@@ -265,7 +269,7 @@ export class FakeBrowser implements BrowserPort {
     for (const other of this.in(tab.windowId)) {
       other.active = other === tab;
     }
-    this.#tell({ kind: "window", id: tab.windowId });
+    this.#tell({ kind: "shown", id: tab.id, windowId: tab.windowId });
   }
 
   async #update(id: number, change: TabChange): Promise<TabInfo> {
@@ -323,7 +327,8 @@ export class FakeBrowser implements BrowserPort {
     this.#insert(tab, to.index < 0 ? Number.POSITIVE_INFINITY : to.index);
     this.#number(from);
     this.#dropEmpty();
-    this.#tell({ kind: "window", id: windowId });
+    this.#tell({ kind: "left", id });
+    this.#tell({ kind: "placed", id, windowId, index: tab.index });
     return clone(tab);
   }
 

@@ -6,7 +6,7 @@ export class FakeArea implements StorageArea {
   writes = 0;
   /** Makes the next writes fail, as a full storage does. */
   full = false;
-  onSet: (keys: string[]) => void = () => {};
+  readonly listeners = new Set<(keys: readonly string[]) => void>();
 
   async get(keys: readonly string[]): Promise<Record<string, unknown>> {
     const found = keys.flatMap((key) => {
@@ -28,14 +28,20 @@ export class FakeArea implements StorageArea {
     for (const [key, value] of Object.entries(items)) {
       this.items.set(key, JSON.stringify(value));
     }
-    this.onSet(Object.keys(items));
+    this.#tell(Object.keys(items));
   }
 
   async remove(keys: readonly string[]): Promise<void> {
     for (const key of keys) {
       this.items.delete(key);
     }
-    this.onSet([...keys]);
+    this.#tell(keys);
+  }
+
+  #tell(keys: readonly string[]): void {
+    for (const listener of [...this.listeners]) {
+      listener(keys);
+    }
   }
 }
 
@@ -44,6 +50,6 @@ export class FakeStorage implements StoragePort {
   readonly local = new FakeArea();
 
   onLocalChange(listener: (keys: readonly string[]) => void): void {
-    this.local.onSet = listener;
+    this.local.listeners.add(listener);
   }
 }
