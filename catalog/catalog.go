@@ -154,10 +154,14 @@ func (c *Catalogue) command(member protoreflect.FieldDescriptor) (*Entry, error)
 	if summary == "" {
 		summary = c.Comment(member.Message())
 	}
+	asking, err := consents(member.Message(), "", nil)
+	if err != nil {
+		return nil, err
+	}
 	return &Entry{
 		Name: member.JSONName(), Summary: summary, Family: family(member.Message()), Aliases: opt.GetAliases(),
 		In: member.Message(), Out: pair.Message(), Command: opt,
-		catalogue: c, member: member, pair: pair,
+		catalogue: c, member: member, pair: pair, consents: asking,
 	}, nil
 }
 
@@ -185,6 +189,12 @@ func (c *Catalogue) readQuery(m protoreflect.MethodDescriptor) error {
 	}
 	if m.IsStreamingClient() || m.IsStreamingServer() {
 		return fmt.Errorf("%s: only a unary method can be a tool", m.FullName())
+	}
+	switch asking, err := consents(m.Input(), "", nil); {
+	case err != nil:
+		return err
+	case len(asking) > 0:
+		return fmt.Errorf("%s: nobody can be asked about a query, so no field of one requires approval", m.FullName())
 	}
 	opt, _ := proto.GetExtension(m.Options(), optionv1.E_Tool).(*optionv1.Tool)
 	name := string(m.Name())

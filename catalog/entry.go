@@ -36,6 +36,7 @@ type Entry struct {
 	catalogue *Catalogue
 	member    protoreflect.FieldDescriptor
 	pair      protoreflect.FieldDescriptor
+	consents  []string
 }
 
 // Errors of an action that is not one of the catalogue's.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"connectrpc.com/connect/v2"
+	"google.golang.org/protobuf/proto"
 
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
@@ -50,6 +51,25 @@ func TestAnApprovalIsShown(t *testing.T) {
 	e.check(t, 0)
 	golden(t, "approvals_show_json", e.out, f.url)
 	f.run(t, "approvals", "show", "9e11").check(t, 0, "denied", "by laptop (tok-9)", "not now") // among all, where none is pending
+}
+
+// What a person has to agree to on its own is said before everything else, as what runs has it.
+func TestAnArgumentThatNeedsConsentIsPointedOut(t *testing.T) {
+	t.Parallel()
+	forced, edited := closing(bigID, laptop, 2), closing(smallID, laptop, 2)
+	forced.Calls[0].Proposed.GetCloseTabs().Force = proto.Bool(true)
+	edited.Calls[0].Proposed.GetCloseTabs().Force = proto.Bool(true)
+	edited.Calls[0].Effective = proto.CloneOf(closing(bigID, laptop, 2).GetCalls()[0].GetProposed())
+	f := newFake(t, func(f *fake) { f.desk = newLog(forced, edited) })
+	const line = "  force is set: Whether to close even tabs whose page asks first; what was typed there is lost. False if left out.\n"
+	e := f.run(t, "approvals", "show", bigID)
+	e.check(t, 0, line)
+	if strings.Index(e.out, line) > strings.Index(e.out, "asked for") {
+		t.Error("it comes after the arguments")
+	}
+	if e := f.run(t, "approvals", "show", smallID); strings.Contains(e.out, line) {
+		t.Errorf("an edit has taken it out:\n%s", e.out)
+	}
 }
 
 func TestIdsOfApprovalsMayBeShort(t *testing.T) {

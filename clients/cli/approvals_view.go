@@ -162,8 +162,29 @@ func (p *program) approvalCall(to *term.Screen, c *controlv1.ApprovalCall) {
 		to.Line(term.Red, "  this program cannot show its arguments: %v", err)
 		return
 	}
+	p.consents(to, e, c)
 	p.callArguments(to, e, c)
 	p.targets(to, e, c.GetTargets())
+}
+
+// consents says which arguments are set that a person has to agree to, and what they do: an edit may have set or taken
+// out some.
+func (p *program) consents(to *term.Screen, e *catalog.Entry, c *controlv1.ApprovalCall) {
+	runs := c.GetEffective()
+	if runs == nil {
+		runs = c.GetProposed()
+	}
+	m, err := e.Args(runs)
+	if err != nil {
+		return // what is wrong with it is said where the arguments are
+	}
+	for _, path := range e.ConsentsIn(m) {
+		text := "  " + path + " is set"
+		if about := e.Comment(catalog.FieldAt(e.In, path)); about != "" {
+			text += ": " + about
+		}
+		to.Line(term.Yellow, "%s", text)
+	}
 }
 
 func (p *program) started(c *controlv1.ApprovalCall) string {

@@ -110,7 +110,11 @@ func approval(e *catalog.Entry) string {
 	if e.Command.GetApproval() == optionv1.Approval_APPROVAL_REQUIRED {
 		return "always"
 	}
-	return fmt.Sprintf("above %d targets", e.MaxTargets())
+	when := fmt.Sprintf("above %d targets", e.MaxTargets())
+	if asks := e.Consents(); len(asks) > 0 {
+		when += ", or with " + strings.Join(asks, ", ")
+	}
+	return when
 }
 
 func firstSentence(text string) string {

@@ -207,6 +207,9 @@ func (p *program) devicesTable(devices []*controlv1.Device) {
 		if d.GetOnline() {
 			state, seen = term.Cell{Text: "online", Style: term.Green}, "now"
 		}
+		if d.GetPaused() {
+			state = term.Cell{Text: "paused", Style: term.Yellow}
+		}
 		tabs := ""
 		if d.GetKind() == devicev1.Kind_KIND_BROWSER {
 			tabs = fmt.Sprint(d.GetTabCount())

@@ -138,10 +138,13 @@ func effectStyle(e *catalog.Entry) term.Style {
 
 // commandInfo is a command as JSON.
 type commandInfo struct {
-	Name       string `json:"name"`
-	Family     string `json:"family"`
-	Effect     string `json:"effect"`
-	Approval   string `json:"approval"`
+	Name     string `json:"name"`
+	Family   string `json:"family"`
+	Effect   string `json:"effect"`
+	Approval string `json:"approval"`
+	// ApprovalArguments are the arguments that have a person asked where they are true.
+	ApprovalArguments []string `json:"approvalArguments"`
+
 	Idempotent bool   `json:"idempotent"`
 	MaxTargets int    `json:"maxTargets"`
 	TTL        string `json:"ttl"`
@@ -157,8 +160,8 @@ func (p *program) commandsJSON(k *known) error {
 	for _, e := range k.Commands() {
 		info := commandInfo{
 			Name: e.Name, Family: e.Family, Effect: effect(e), Idempotent: e.Command.GetIdempotent(),
-			Approval:   args.ShortOf(e.Command.GetApproval().Descriptor(), e.Command.GetApproval().Number()),
-			MaxTargets: e.MaxTargets(), TTL: fmt.Sprintf("%gs", e.TTL().Seconds()), Summary: e.Summary,
+			Approval:          args.ShortOf(e.Command.GetApproval().Descriptor(), e.Command.GetApproval().Number()),
+			ApprovalArguments: append([]string{}, e.Consents()...), MaxTargets: e.MaxTargets(), TTL: fmt.Sprintf("%gs", e.TTL().Seconds()), Summary: e.Summary,
 		}
 		if undo, ok := k.undo(e); ok {
 			info.Undo = undo.Name

@@ -71,6 +71,8 @@ func TestWatch(t *testing.T) {
 			&controlv1.WatchEventsResponse{}, // alive
 			&controlv1.WatchEventsResponse{Reset_: true},
 			deviceEvent(6, controlv1.DeviceChange_DEVICE_CHANGE_ONLINE),
+			deviceEvent(6, controlv1.DeviceChange_DEVICE_CHANGE_PAUSED),
+			deviceEvent(6, controlv1.DeviceChange_DEVICE_CHANGE_RESUMED),
 			commandEvent(7, controlv1.State_STATE_ACCEPTED, ""),
 			commandEvent(8, controlv1.State_STATE_FAILED, "no \x07tab"),
 			commandEvent(9, controlv1.State_STATE_SUCCEEDED, ""),
@@ -85,7 +87,7 @@ func TestWatch(t *testing.T) {
 	e = until(t, run{server: f.url, args: []string{"watch", "-o", "json"}}, `"cursor":"10"`)
 	e.check(t, 130)
 	lines := strings.Split(strings.TrimSpace(e.out), "\n")
-	if len(lines) != 6 {
+	if len(lines) != 8 {
 		t.Errorf("%d lines: %s", len(lines), e.out)
 	}
 	for _, line := range lines {

@@ -53,6 +53,15 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// A device that a person has paused is connected, and does nothing.
+func TestAPausedDeviceIsShown(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, func(f *fake) { f.devices[0].Paused = true })
+	e := f.run(t, "devices")
+	e.check(t, 0)
+	golden(t, "devices_paused", e.out, f.url)
+}
+
 func TestForeignTextIsHarmlessOnATerminal(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)

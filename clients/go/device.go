@@ -61,6 +61,7 @@ type Device struct {
 	dialer  dialer
 	keeper  *keeper
 	running atomic.Bool
+	pause   pause
 
 	getToken func(context.Context) (string, error) // another token from the server
 }
@@ -130,7 +131,7 @@ func (d *Device) Run(ctx context.Context) error {
 		return errors.New("this device runs already")
 	}
 	defer d.running.Store(false)
-	e := newExecutor(d.cfg)
+	e := newExecutor(d.cfg, &d.pause)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer e.wait()
 	defer cancel(errStopped)
@@ -210,5 +211,6 @@ func (d *Device) hello() *devicev1.Hello {
 		CatalogueDigest: d.cfg.Catalogue.Digest(),
 		Actions:         d.cfg.Actions,
 		Time:            timestamppb.Now(), // for showing how far the clock is off
+		Paused:          d.pause.is(),
 	}
 }

@@ -99,12 +99,8 @@ func (e *executor) perform(ctx context.Context, c *command, req *devicev1.Comman
 	if err := c.speaksAgainst(ctx, e.wall()); err != nil {
 		return failure(c.id, err)
 	}
-	if !started {
-		if err := e.journal.Start(c.id, action); err != nil {
-			e.cfg.Log.ErrorContext(ctx, "writing a command to the journal failed",
-				slog.String("command_id", c.id), slog.Any("error", err))
-			return failure(c.id, Errorf(CodeFailed, "the device cannot write its journal, and runs nothing without"))
-		}
+	if err := e.begin(ctx, c, action, started); err != nil {
+		return failure(c.id, err)
 	}
 	e.acknowledge(c)
 	if err := c.speaksAgainst(ctx, e.wall()); err != nil {
@@ -118,6 +114,28 @@ func (e *executor) perform(ctx context.Context, c *command, req *devicev1.Comman
 		return failure(c.id, e.ended(ctx, c, action, err))
 	}
 	return &devicev1.Outcome{CommandId: c.id, Outcome: &devicev1.Outcome_Result{Result: result}}
+}
+
+// begin writes down that a command starts. Nothing starts while the device is paused.
+func (e *executor) begin(ctx context.Context, c *command, action *commandv1.Action, started bool) *Error {
+	paused, err := e.pause.begin(func() error {
+		if started {
+			return nil
+		}
+		return e.journal.Start(c.id, action)
+	})
+	switch {
+	case paused && started:
+		return errPausedSince()
+	case paused:
+		return errPaused()
+	case err != nil:
+		e.cfg.Log.ErrorContext(ctx, "writing a command to the journal failed",
+			slog.String("command_id", c.id), slog.Any("error", err))
+		return Errorf(CodeFailed, "the device cannot write its journal, and runs nothing without")
+	default:
+		return nil
+	}
 }
 
 // check refuses an action that this program does not know, and one that breaks a rule.

@@ -32,6 +32,7 @@ var (
 type executor struct {
 	cfg     DeviceConfig
 	journal Journal
+	pause   *pause
 	slots   chan struct{} // one token for each command that runs
 	tasks   sync.WaitGroup
 	idle    chan struct{}    // closed when the executor has stopped and no command runs
@@ -64,11 +65,12 @@ func (c *command) expired(wall time.Time) bool {
 type said struct {
 	running  map[string]bool
 	outcomes map[string]bool
+	paused   bool
 }
 
-func newExecutor(cfg DeviceConfig) *executor {
+func newExecutor(cfg DeviceConfig, paused *pause) *executor {
 	return &executor{
-		cfg: cfg, journal: cfg.Journal, slots: make(chan struct{}, cfg.Concurrent), idle: make(chan struct{}),
+		cfg: cfg, journal: cfg.Journal, pause: paused, slots: make(chan struct{}, cfg.Concurrent), idle: make(chan struct{}),
 		inFlight: map[string]*command{}, wall: func() time.Time { return time.Now().Round(0) },
 	}
 }
@@ -77,7 +79,7 @@ func newExecutor(cfg DeviceConfig) *executor {
 func (e *executor) hello(h *devicev1.Hello) (*devicev1.Hello, said) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := said{running: map[string]bool{}, outcomes: map[string]bool{}}
+	s := said{running: map[string]bool{}, outcomes: map[string]bool{}, paused: h.GetPaused()}
 	for id, c := range e.inFlight {
 		if c.acked {
 			h.RunningCommandIds = append(h.RunningCommandIds, id)

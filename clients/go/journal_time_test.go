@@ -201,7 +201,7 @@ func TestWallClockOfADevice(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				e := newExecutor(d.cfg)
+				e := newExecutor(d.cfg, &d.pause)
 				var off atomic.Int64
 				off.Store(int64(row.before))
 				e.wall = func() time.Time { return time.Now().Round(0).Add(time.Duration(off.Load())) }

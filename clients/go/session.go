@@ -103,6 +103,7 @@ func (d *Device) awaitWelcome(ctx context.Context, conn link) (*devicev1.Welcome
 func (s *session) hold(ctx, linkCtx context.Context, said said, frames []*devicev1.ServerFrame) linkEnd {
 	start := time.Now()
 	s.exec.attach(s.out, said, s.welcome.GetKeepCommandIds())
+	s.pause.attach(s.out, said.paused)
 	s.cfg.OnStatus(Status{Connected: true, Name: s.welcome.GetName(), LinkID: s.welcome.GetLinkId()})
 	s.cfg.Log.InfoContext(ctx, "link stands", slog.String("device_id", s.cfg.Identity.DeviceID),
 		slog.String("link_id", s.welcome.GetLinkId()), slog.Uint64("epoch", s.welcome.GetEpoch()))
@@ -124,6 +125,7 @@ func (s *session) hold(ctx, linkCtx context.Context, said said, frames []*device
 	})
 	end := s.read(ctx, linkCtx, frames)
 	s.exec.detach(s.out)
+	s.pause.detach(s.out)
 	s.cancel(end.err)
 	s.conn.close()
 	writer.Wait()

@@ -83,6 +83,9 @@ func Actions(catalogue *catalog.Catalogue) []string {
 // Browser is what the simulator shows.
 func (s *Sim) Browser() *Browser { return s.browser }
 
+// SetPaused pauses the device as the person in front of it would, or ends the pause: see throwbar.Device.SetPaused.
+func (s *Sim) SetPaused(paused bool) { s.device.SetPaused(paused) }
+
 // Run holds the device's link until the context ends. See throwbar.Device.Run for how it ends by itself.
 func (s *Sim) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)

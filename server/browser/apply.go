@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
+	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
 	"throwbar.dev/throwbar/ident"
 	"throwbar.dev/throwbar/server/browser/search"
 )
@@ -16,8 +17,9 @@ const batch = 16
 type change struct {
 	content
 
-	removed []string
-	whole   bool // all else goes
+	replaced []*devicev1.Replacement // before all that follows
+	removed  []string
+	whole    bool // all else goes
 }
 
 // plan is a change worked out against a state.
@@ -27,6 +29,7 @@ type plan struct {
 	same  []moved
 	old   []uint32 // rows that go: closed, or replaced by fresh ones
 	bytes int
+	names *renames
 
 	windows map[string]*commandv1.Window
 	groups  map[string]*commandv1.TabGroup
@@ -34,8 +37,9 @@ type plan struct {
 
 // moved is a row with the same title and address that is changed where it is.
 type moved struct {
-	at  uint32
-	row row
+	at    uint32
+	row   row
+	stays bool // it is not named, so that its place is what the others leave
 }
 
 // apply takes in a change; shown is called when queries see it. The device's ingest is held. On an error nothing has
@@ -46,8 +50,17 @@ func (s *State) apply(ds *deviceState, c change, shown func()) error {
 		return tooMuch()
 	}
 	s.put(ds, p)
+	s.show(ds, p, c, ds.boot, shown)
+	return nil
+}
+
+// show lets queries see a change, whose fresh rows are in the index. Of is the boot tag that all ids have then.
+func (s *State) show(ds *deviceState, p *plan, c change, of string, shown func()) {
 	order, shifts := ds.arrange(p, c.whole)
 	s.mu.Lock()
+	for id := range p.names.left {
+		delete(ds.byTab, id)
+	}
 	for _, m := range p.same {
 		ds.rows[m.at] = m.row
 	}
@@ -57,21 +70,26 @@ func (s *State) apply(ds *deviceState, c change, shown func()) error {
 	for _, r := range p.old {
 		delete(ds.byTab, ds.rows[r].tab)
 	}
+	for id, r := range p.names.rows {
+		if _, goes := slices.BinarySearch(p.old, r); !goes {
+			ds.byTab[id] = r
+		}
+	}
 	for _, r := range p.rows {
 		ds.byTab[ds.rows[r].tab] = r
 		ds.pages[r/search.PageSize].shown |= 1 << (r % search.PageSize)
 	}
+	ds.remember(p, c, of)
 	s.hide(ds, p.old)
-	ds.order, ds.windows, ds.groups, ds.bytes, ds.of = order, p.windows, p.groups, p.bytes, ds.boot
+	ds.order, ds.windows, ds.groups, ds.bytes, ds.of = order, p.windows, p.groups, p.bytes, of
 	shown()
 	s.mu.Unlock()
 	s.clear(ds, p.old)
-	return nil
 }
 
 // plan compares a change with the state.
 func (ds *deviceState) plan(c change) *plan {
-	p := &plan{bytes: ds.bytes, windows: ds.windows, groups: ds.groups}
+	p := &plan{bytes: ds.bytes, windows: ds.windows, groups: ds.groups, names: ds.renames(c.replaced)}
 	named := make(map[int64]*commandv1.Tab, len(c.tabs)) // of two with one id the last counts
 	for _, t := range c.tabs {
 		named[native(t.GetTabId())] = t
@@ -79,9 +97,9 @@ func (ds *deviceState) plan(c change) *plan {
 	foreign := ds.of != ds.boot // ids of an earlier start of the browser name other tabs
 	for id, t := range named {
 		fresh := rowOf(t)
-		at, known := ds.byTab[id]
+		at, known := p.names.at(ds, id)
 		known = known && !foreign
-		if known && ds.rows[at].title == fresh.title && ds.rows[at].text == fresh.text {
+		if known && ds.rows[at].alike(&fresh) {
 			fresh.text = ds.rows[at].text
 			if fresh != ds.rows[at] || !c.whole { // a place that a delta names counts, also where it is the old one
 				p.same = append(p.same, moved{at: at, row: fresh})
@@ -105,6 +123,7 @@ func (ds *deviceState) plan(c change) *plan {
 			p.remove(ds, text, named)
 		}
 	}
+	p.rename(ds, named)
 	for _, r := range p.fresh {
 		p.bytes += len(r.text)
 	}
@@ -122,7 +141,7 @@ func (p *plan) remove(ds *deviceState, text string, named map[int64]*commandv1.T
 	if err != nil || id.Device != ds.id || id.Boot != ds.of {
 		return
 	}
-	if at, known := ds.byTab[id.Native]; known && id.Kind == ident.Tab && named[id.Native] == nil {
+	if at, known := p.names.at(ds, id.Native); known && id.Kind == ident.Tab && named[id.Native] == nil {
 		p.old = append(p.old, at)
 	}
 	if p.windows[text] != nil {
@@ -135,6 +154,25 @@ func (p *plan) remove(ds *deviceState, text string, named map[int64]*commandv1.T
 	}
 }
 
+// rename gives tabs other ids of which a change says nothing else.
+func (p *plan) rename(ds *deviceState, named map[int64]*commandv1.Tab) {
+	p.old = append(p.old, p.names.doubles...)
+	if len(p.names.rows) == 0 {
+		return
+	}
+	goes := make(map[uint32]bool, len(p.old))
+	for _, at := range p.old {
+		goes[at] = true
+	}
+	for id, at := range p.names.rows {
+		if named[id] == nil && !goes[at] {
+			r := ds.rows[at]
+			r.tab = id
+			p.same = append(p.same, moved{at: at, row: r, stays: true})
+		}
+	}
+}
+
 // merge puts in the windows and groups of a change.
 func (p *plan) merge(ds *deviceState, c change) {
 	if len(c.windows) > 0 {
@@ -143,6 +181,7 @@ func (p *plan) merge(ds *deviceState, c change) {
 	for _, w := range c.windows {
 		p.windows[w.GetWindowId()] = &commandv1.Window{
 			WindowId: w.GetWindowId(), Kind: clip(w.GetKind(), maxWord), Focused: w.GetFocused(), State: clip(w.GetState(), maxWord),
+			Private: w.GetPrivate(),
 		}
 	}
 	if len(c.groups) > 0 {
@@ -164,7 +203,7 @@ func (s *State) put(ds *deviceState, p *plan) {
 		var domain [batch]string
 		for i := range some {
 			terms[i] = analyzer.Terms(texts(some[i].titleText(), some[i].url()))
-			domain[i] = domainOf(some[i].url())
+			domain[i] = some[i].domain()
 		}
 		s.mu.Lock()
 		for i := range some {

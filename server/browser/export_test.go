@@ -30,3 +30,13 @@ func (s *State) Used() int {
 
 // Touch makes a device's state one that has to be stored.
 func (s *State) Touch(device string) { s.devices[device].changed++ }
+
+// Former is how many ids that tabs had before are remembered for a device, in the larger one of the two ways.
+func (s *State) Former(device string) int {
+	a := &s.devices[device].aliases
+	n := 0
+	for _, ids := range a.was {
+		n += len(ids)
+	}
+	return max(n, len(a.now))
+}

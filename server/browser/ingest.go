@@ -121,6 +121,9 @@ func (s *State) Delta(device string, epoch uint64, d *devicev1.Delta) (string, e
 	if err := part.check(device, ds.boot); err != nil {
 		return "", err
 	}
+	if err := checkReplaced(device, ds.boot, d.GetReplaced()); err != nil {
+		return "", err
+	}
 	if in := ds.incoming; in != nil {
 		in.waiting = append(in.waiting, d)
 		s.lose(ds, false) // what queries see is behind the device until the last chunk is there
@@ -146,7 +149,7 @@ func (s *State) follow(ds *deviceState, d *devicev1.Delta) (string, error) {
 		return fmt.Sprintf("delta %d came after %d", d.GetSequence(), ds.sequence), nil
 	}
 	part := content{tabs: d.GetTabs(), windows: d.GetWindows(), groups: d.GetGroups()}
-	if err := s.apply(ds, change{content: part, removed: d.GetRemoved()}, s.inStep(ds)); err != nil {
+	if err := s.apply(ds, change{content: part, replaced: d.GetReplaced(), removed: d.GetRemoved()}, s.inStep(ds)); err != nil {
 		return "", err
 	}
 	ds.sequence = d.GetSequence()
@@ -163,16 +166,7 @@ func (s *State) inStep(ds *deviceState) func() {
 
 // check refuses ids that are not this device's, or not of its current start: a device speaks for itself only.
 func (c content) check(device, boot string) error {
-	own := func(id string, kind ident.Kind) error {
-		p, err := ident.Parse(id)
-		if err != nil {
-			return fault.New(fault.Invalid, "browser state: %v", err)
-		}
-		if p.Device != device || p.Boot != boot || p.Kind != kind {
-			return fault.New(fault.Invalid, "browser state: %q is no %s of this device's current start", id, kind)
-		}
-		return nil
-	}
+	own := func(id string, kind ident.Kind) error { return checkOwn(device, boot, id, kind) }
 	ifAny := func(id string, kind ident.Kind) error {
 		if id == "" {
 			return nil
@@ -201,6 +195,28 @@ func (c content) check(device, boot string) error {
 		}
 		if err := ifAny(g.GetWindowId(), ident.Window); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+func checkOwn(device, boot, id string, kind ident.Kind) error {
+	p, err := ident.Parse(id)
+	if err != nil {
+		return fault.New(fault.Invalid, "browser state: %v", err)
+	}
+	if p.Device != device || p.Boot != boot || p.Kind != kind {
+		return fault.New(fault.Invalid, "browser state: %q is no %s of this device's current start", id, kind)
+	}
+	return nil
+}
+
+func checkReplaced(device, boot string, replaced []*devicev1.Replacement) error {
+	for _, r := range replaced {
+		for _, id := range []string{r.GetOldTabId(), r.GetNewTabId()} {
+			if err := checkOwn(device, boot, id, ident.Tab); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -28,6 +28,43 @@ type model struct {
 	road     []func() (string, error)
 	state    *browser.State
 	resync   bool
+	next     int            // an id that no tab has had
+	was      map[string]int // tabs by ids that they had
+	followed int            // how often the state knew a tab by one of those
+}
+
+func (m *model) id(n int) string { return fmt.Sprintf("lap_tb%d-%d", m.boot, n) }
+
+// replace gives a tab another id, as a browser does that puts it to sleep.
+func (m *model) replace(d *devicev1.Delta, named map[int]bool, n int) {
+	to := 1000 + m.next
+	m.next++
+	named[to] = named[n] || m.r.IntN(2) == 0
+	delete(named, n)
+	d.Replaced = append(d.Replaced, &devicev1.Replacement{OldTabId: m.id(n), NewTabId: m.id(to)})
+	t := proto.CloneOf(m.tabs[n])
+	if t.TabId = m.id(to); m.r.IntN(3) == 0 {
+		t.Title, named[to] = sample(m.r, 3), true
+	}
+	delete(m.tabs, n)
+	m.tabs[to] = t
+	for _, order := range m.order {
+		if at := slices.Index(order, n); at >= 0 {
+			order[at] = to
+		}
+	}
+	for id, current := range m.was {
+		if current == n {
+			m.was[id] = to
+		}
+	}
+	m.was[m.id(n)] = to
+}
+
+// forget closes a tab.
+func (m *model) forget(n int) {
+	delete(m.tabs, n)
+	maps.DeleteFunc(m.was, func(_ string, current int) bool { return current == n })
 }
 
 // tab puts a tab somewhere.
@@ -35,7 +72,7 @@ func (m *model) tab(n int) *commandv1.Tab {
 	window := m.r.IntN(len(m.order))
 	m.order[window] = slices.Insert(m.order[window], m.r.IntN(len(m.order[window])+1), n)
 	return &commandv1.Tab{
-		TabId: fmt.Sprintf("lap_tb%d-%d", m.boot, n), WindowId: fmt.Sprintf("lap_wb%d-%d", m.boot, window),
+		TabId: m.id(n), WindowId: fmt.Sprintf("lap_wb%d-%d", m.boot, window),
 		Title: sample(m.r, 3), Url: "https://" + sample(m.r, 4), Pinned: m.r.IntN(2) == 0,
 	}
 }
@@ -69,25 +106,34 @@ func (m *model) change() {
 	named := map[int]bool{}
 	for range 1 + m.r.IntN(4) {
 		n := m.r.IntN(200)
+		if m.r.IntN(3) == 0 && len(m.tabs) > 0 {
+			all := slices.Sorted(maps.Keys(m.tabs))
+			n = all[m.r.IntN(len(all))]
+		}
 		switch {
+		case m.tabs[n] != nil && m.r.IntN(4) == 0:
+			m.replace(d, named, n)
 		case m.tabs[n] != nil && m.r.IntN(3) == 0:
 			d.Removed = append(d.Removed, m.tabs[n].GetTabId())
 			m.take(n)
 			delete(named, n)
-			delete(m.tabs, n)
+			m.forget(n)
 		case m.tabs[n] != nil && m.r.IntN(2) == 0:
 			window := m.take(n)
 			m.order[window] = slices.Insert(m.order[window], m.r.IntN(len(m.order[window])+1), n)
 			named[n] = true
 		default:
 			m.take(n)
+			delete(m.was, m.id(n))
 			m.tabs[n] = m.tab(n)
 			named[n] = true
 		}
 	}
 	m.number()
-	for n := range named {
-		d.Tabs = append(d.Tabs, m.tabs[n])
+	for n, is := range named {
+		if is {
+			d.Tabs = append(d.Tabs, m.tabs[n])
+		}
 	}
 	m.sequence++
 	d.Sequence = m.sequence
@@ -153,6 +199,7 @@ func (m *model) same(t *testing.T, s *browser.State) {
 			t.Fatalf("%s is listed and not known", tab.GetTabId())
 		}
 	}
+	m.sameByFormerIDs(t, s)
 	for range 3 {
 		query := sample(m.r, 2)
 		found, n := s.Search([]string{"lap"}, query, browser.Page{Limit: 1000})
@@ -161,6 +208,32 @@ func (m *model) same(t *testing.T, s *browser.State) {
 		})
 		if n != len(want) || !slices.EqualFunc(found, want, func(a, b *commandv1.Tab) bool { return proto.Equal(a, b) }) {
 			t.Fatalf("query %q: %d found, want %d", query, n, len(want))
+		}
+	}
+}
+
+// sameByFormerIDs looks for tabs by ids that they had. The state may not know of one, since a snapshot does not tell them; it
+// never takes it for another tab.
+func (m *model) sameByFormerIDs(t *testing.T, s *browser.State) {
+	t.Helper()
+	for id, n := range m.was {
+		switch current := s.Current(id); current {
+		case id:
+			if s.Exists(id) || s.Describe(id) != nil {
+				t.Fatalf("%s is known, and it is the tab %d now", id, n)
+			}
+		case m.id(n):
+			m.followed++
+			if saved := s.Describe(id); !s.Exists(id) || saved.GetTabId() != id || saved.GetUrl() != m.tabs[n].GetUrl() {
+				t.Fatalf("%s is %v, want %v", id, saved, m.tabs[n])
+			}
+		default:
+			t.Fatalf("%s is %s, want %s", id, current, m.id(n))
+		}
+	}
+	for n := range m.next { // what nobody has is nobody's
+		if id := m.id(1000 + n); m.tabs[1000+n] == nil && m.was[id] == 0 && s.Exists(id) {
+			t.Fatalf("%s is closed, and known", id)
 		}
 	}
 }
@@ -181,7 +254,7 @@ func sample(r *rand.Rand, most int) string {
 func TestTheStateComesToTheDevices(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {
-		m := &model{r: rand.New(rand.NewPCG(seed, 3)), tabs: map[int]*commandv1.Tab{}}
+		m := &model{r: rand.New(rand.NewPCG(seed, 3)), tabs: map[int]*commandv1.Tab{}, was: map[string]int{}}
 		store := &shelf{copies: map[string]browser.Copy{}}
 		m.state = newState(t, store)
 		for range 25 {
@@ -191,6 +264,9 @@ func TestTheStateComesToTheDevices(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.same(t, newState(t, store))
+		if m.followed < 20 {
+			t.Errorf("seed %d: the state knew %d tabs by ids that they had", seed, m.followed)
+		}
 		m.state.Forget("lap")
 		if used := m.state.Used(); used != 0 {
 			t.Fatalf("%d slots in use and no device", used)
@@ -203,6 +279,7 @@ func (m *model) round(t *testing.T) {
 	if m.epoch == 0 || m.r.IntN(4) == 0 { // a new link; what is on the road of the old one still comes
 		if m.r.IntN(2) == 0 {
 			m.boot++
+			clear(m.was)
 			for n, tab := range m.tabs {
 				m.take(n)
 				m.tabs[n] = m.tab(n)

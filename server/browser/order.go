@@ -16,6 +16,9 @@ func (ds *deviceState) arrange(p *plan, whole bool) ([]uint32, []shift) {
 	}
 	named := make([]moved, 0, len(p.same)+len(p.rows))
 	for _, m := range p.same {
+		if m.stays {
+			continue
+		}
 		gone[m.at], touched[ds.rows[m.at].window] = true, true
 		named = append(named, m)
 	}

@@ -204,7 +204,7 @@ func (s *State) Windows(devices []string, page Page) ([]*commandv1.Window, int) 
 	return out, pages.total
 }
 
-// Groups are the tab groups of the devices.
+// Groups are the tab groups of the devices; those in private windows without their titles.
 func (s *State) Groups(devices []string, page Page) ([]*commandv1.TabGroup, int) {
 	var out []*commandv1.TabGroup
 	pages := pager{page: page}
@@ -214,13 +214,18 @@ func (s *State) Groups(devices []string, page Page) ([]*commandv1.TabGroup, int)
 			return
 		}
 		for _, id := range slices.Sorted(maps.Keys(ds.groups))[from:to] {
-			out = append(out, proto.CloneOf(ds.groups[id]))
+			g := proto.CloneOf(ds.groups[id])
+			if ds.hidden(g) {
+				g.Title = ""
+			}
+			out = append(out, g)
 		}
 	})
 	return out, pages.total
 }
 
-// Describe says what it would take to open a tab again; nil if the tab is not known.
+// Describe says what it would take to open a tab again; nil if the tab is not known. It has the id that was asked for, which
+// may be one that the tab had before.
 func (s *State) Describe(tabID string) *commandv1.SavedTab {
 	id, err := ident.Parse(tabID)
 	if err != nil {
@@ -248,12 +253,40 @@ func (s *State) Describe(tabID string) *commandv1.SavedTab {
 	return saved
 }
 
-// row finds a tab. A tab of an earlier start of the browser is another one.
+// Current is the id that a tab has now, by any id that it has had since its browser started; the id itself where the
+// server knows of no other.
+func (s *State) Current(tabID string) string {
+	id, err := ident.Parse(tabID)
+	if err != nil {
+		return tabID
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	ds := s.devices[id.Device]
+	if ds == nil {
+		return tabID
+	}
+	at, known := ds.row(id)
+	if !known {
+		return tabID
+	}
+	p := ds.place(at)
+	return p.id(ident.Tab, p.tab)
+}
+
+// row finds a tab, by an id that it had before, too. A tab of an earlier start of the browser is another one.
 func (ds *deviceState) row(id ident.Composite) (at uint32, known bool) {
 	if id.Kind != ident.Tab || id.Boot != ds.of {
 		return 0, false
 	}
-	at, known = ds.byTab[id.Native]
+	if at, known = ds.byTab[id.Native]; known {
+		return at, true
+	}
+	now, replaced := ds.aliases.now[id.Native]
+	if !replaced {
+		return 0, false
+	}
+	at, known = ds.byTab[now]
 	return at, known
 }
 

@@ -27,6 +27,9 @@ func fuzzFrames(t *testing.T, title, url, query, id string, sequence uint64, chu
 	fill(t, s, tab(1, url, title), tab(2, title, url))
 	odd := &commandv1.Tab{TabId: id, WindowId: id, GroupId: id, Url: query, Title: title, Index: chunk}
 	_, _ = s.Delta("lap", 1, &devicev1.Delta{Sequence: sequence, Tabs: []*commandv1.Tab{odd, tab(3, query, title)}, Removed: []string{id}})
+	_, _ = s.Delta("lap", 1, &devicev1.Delta{
+		Sequence: sequence + 1, Replaced: []*devicev1.Replacement{{OldTabId: id, NewTabId: query}, {OldTabId: "lap_tb1-1", NewTabId: id}},
+	})
 	_, _ = s.Snapshot("lap", 1, &devicev1.Snapshot{Sequence: sequence, Chunk: chunk, Last: last, Tabs: []*commandv1.Tab{odd}})
 	_, _ = s.Delta("lap", 1, &devicev1.Delta{Sequence: 8, Removed: []string{"lap_tb1-2", id}})
 	all, _ := s.Tabs([]string{"lap"}, "", browser.Page{Limit: 100})
@@ -40,6 +43,7 @@ func fuzzFrames(t *testing.T, title, url, query, id string, sequence uint64, chu
 	if total != want {
 		t.Errorf("query %q finds %d, a reader %d of %v", query, total, want, all)
 	}
+	s.Describe(s.Current(id))
 	s.Domains([]string{"lap"}, browser.Page{Limit: 10})
 	s.Windows([]string{"lap"}, browser.Page{Limit: 10})
 	s.Tabs([]string{"lap"}, id, browser.Page{Limit: 10})

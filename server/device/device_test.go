@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -154,6 +155,64 @@ func TestTheDirectoryFollowsLinks(t *testing.T) {
 	want := []controlv1.DeviceChange{controlv1.DeviceChange_DEVICE_CHANGE_ONLINE, controlv1.DeviceChange_DEVICE_CHANGE_UNSPECIFIED, controlv1.DeviceChange_DEVICE_CHANGE_OFFLINE}
 	if len(store.changes) != 3 || store.changes[0] != want[0] || store.changes[1] != want[1] || store.changes[2] != want[2] {
 		t.Errorf("changes: %v", store.changes)
+	}
+}
+
+// TestAPauseIsKnownWhileTheDeviceIsHere: it comes with the Hello or later, is told once, and goes with the link.
+func TestAPauseIsKnownWhileTheDeviceIsHere(t *testing.T) {
+	t.Parallel()
+	const (
+		online, offline = controlv1.DeviceChange_DEVICE_CHANGE_ONLINE, controlv1.DeviceChange_DEVICE_CHANGE_OFFLINE
+		paused, resumed = controlv1.DeviceChange_DEVICE_CHANGE_PAUSED, controlv1.DeviceChange_DEVICE_CHANGE_RESUMED
+		nothing         = controlv1.DeviceChange_DEVICE_CHANGE_UNSPECIFIED
+	)
+	store := &card{}
+	d, err := device.NewDirectory(t.Context(), store, time.Now, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	is := func(what string, want bool) {
+		t.Helper()
+		if dev, err := d.Get("w", "lap"); err != nil || dev.Paused != want {
+			t.Errorf("%s: %+v, %v", what, dev, err)
+		}
+	}
+	link := func(paused bool) uint64 {
+		t.Helper()
+		_, epoch, err := d.Online(t.Context(), "lap", &devicev1.Hello{Paused: paused})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return epoch
+	}
+	on, off := &devicev1.Condition{Paused: true}, &devicev1.Condition{}
+	first := link(false)
+	d.Condition("lap", first, on)
+	d.Condition("lap", first, on) // said again
+	is("paused", true)
+	d.Condition("none", first, off)
+	second := link(true)           // a link in the place of the first one says the same
+	d.Condition("lap", first, off) // and the first one's word does not count any more
+	is("with another link", true)
+	d.Condition("lap", second, off)
+	is("resumed", false)
+	d.Condition("lap", second, on)
+	third := link(false) // resumed between two links
+	is("resumed meanwhile", false)
+	d.Condition("lap", third, on)
+	d.Offline("lap", third)
+	is("offline", false)
+	d.Condition("lap", third, on)
+	is("a word that comes late", false)
+	d.Away("lap", link(true))
+	is("away", false)
+	link(true) // it was not gone: that it is paused is told all the same
+	is("back", true)
+	want := []controlv1.DeviceChange{
+		online, paused, nothing, resumed, paused, resumed, paused, offline, online, paused, nothing, paused,
+	}
+	if !slices.Equal(store.changes, want) {
+		t.Errorf("changes %v, want %v", store.changes, want)
 	}
 }
 

@@ -42,6 +42,9 @@ type Device struct {
 	// Skew is how far its wall clock was ahead of the server's when it connected. It is shown, never stored, and
 	// nothing depends on it.
 	Skew time.Duration
+	// Paused says that a person has paused it on the device itself. It is known while the device has a link, which says it
+	// before anything else, and it is never stored: whether a device is paused that is not here, nobody can say.
+	Paused bool
 	// Dial is the number that the present link's Hello had, which orders the dials of a device; zero if it had none.
 	Dial uint64
 }
@@ -202,8 +205,35 @@ func (d *Directory) Online(_ context.Context, id string, hello *devicev1.Hello) 
 	dev.Actions = hello.GetActions()
 	dev.Agent = orElse(hello.GetAgent(), dev.Agent)
 	dev.Platform = orElse(hello.GetPlatform(), dev.Platform)
-	d.store.Seen(*dev, change)
+	was := dev.Paused
+	dev.Paused = hello.GetPaused()
+	if change != controlv1.DeviceChange_DEVICE_CHANGE_UNSPECIFIED || dev.Paused == was {
+		d.store.Seen(*dev, change)
+	}
+	if dev.Paused != was { // a device that comes is connected first, and then paused
+		d.store.Seen(*dev, pauseChange(dev.Paused))
+	}
 	return dev.Name, dev.Epoch, nil
+}
+
+func pauseChange(paused bool) controlv1.DeviceChange {
+	if paused {
+		return controlv1.DeviceChange_DEVICE_CHANGE_PAUSED
+	}
+	return controlv1.DeviceChange_DEVICE_CHANGE_RESUMED
+}
+
+// Condition notes what a person has set on a device. What an older link than the current one says changes nothing.
+func (d *Directory) Condition(id string, epoch uint64, c *devicev1.Condition) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	dev := d.devices[id]
+	if dev == nil || dev.Epoch != epoch || !dev.Online || dev.Paused == c.GetPaused() {
+		return
+	}
+	dev.Paused = c.GetPaused()
+	dev.LastSeen = d.now()
+	d.store.Seen(*dev, pauseChange(dev.Paused))
 }
 
 // Offline notes that a link is gone. The end of an older link than the current one changes nothing.
@@ -223,7 +253,7 @@ func (d *Directory) gone(id string, epoch uint64, away bool, change controlv1.De
 	if dev == nil || dev.Epoch != epoch || !dev.Online {
 		return
 	}
-	dev.Online, dev.Away = false, away
+	dev.Online, dev.Away, dev.Paused = false, away, false
 	dev.LastSeen = d.now()
 	d.store.Seen(*dev, change)
 }

@@ -51,7 +51,7 @@ func (d *Dispatcher) execute(ctx context.Context, q *question, a *approval.Appro
 		switch {
 		case err == nil:
 			ready = append(ready, started{live: l, call: c, part: p, ttl: c.TTL})
-			if why := newer(a, c, p); why != "" && again == "" {
+			if why := d.newer(a, c, p); why != "" && again == "" {
 				again = why
 			}
 		case fault.CodeOf(err) == fault.Internal:
@@ -129,16 +129,22 @@ func requestOf(a *approval.Approval) Request {
 }
 
 // newer says why a person has to be asked again: policy has changed and asks, or there is more to act on than was shown.
-func newer(a *approval.Approval, c *approval.Call, p *part) string {
+func (d *Dispatcher) newer(a *approval.Approval, c *approval.Call, p *part) string {
 	if p.decision.Verdict == controlv1.Verdict_VERDICT_ASK && p.decision.Version != a.Version {
 		return "the policy has changed since: " + p.decision.Reason
 	}
 	for _, id := range slices.Concat(p.tabs, savedIDs(p.saved)) {
-		if !c.Covers(id) {
+		if !c.Covers(id) && !d.wasShown(c, id) {
 			return "it would act on more than was shown: " + p.decision.Reason
 		}
 	}
 	return ""
+}
+
+// wasShown says whether a tab was shown under an id that it had then.
+func (d *Dispatcher) wasShown(c *approval.Call, id string) bool {
+	current := d.Browser.Current(id)
+	return slices.ContainsFunc(c.Targets, func(t *controlv1.PlannedTarget) bool { return d.Browser.Current(t.GetId()) == current })
 }
 
 // void ends an approval that does not count any more, and its commands.
@@ -172,7 +178,7 @@ func (d *Dispatcher) askAgain(ctx context.Context, old *approval.Approval, ready
 	}
 	for _, s := range ready {
 		a.Version = min(a.Version, s.part.decision.Version)
-		a.Calls = append(a.Calls, call(s.live.rec, s.call.Effective, d.planned(s.part)))
+		a.Calls = append(a.Calls, call(s.live.rec, s.call.Effective, d.shown(s.part)))
 	}
 	a.Hash = a.Sum()
 	d.movePark(a, ready)
@@ -273,6 +279,7 @@ func (d *Dispatcher) startOne(s started, row Acceptance, err error) {
 		}
 		d.unpark(l)
 		l.rec.State, l.rec.Deadline, l.rec.Action = Accepted, row.Record.Deadline, row.Record.Action
+		l.rec.Private = s.part.private
 		l.startedAt = d.Now()
 		d.begin(l, s.ttl)
 		if l.cancelled == "" {
@@ -306,7 +313,7 @@ func (d *Dispatcher) Review(ctx context.Context, a *approval.Approval, c *approv
 	if bytes.Equal(action, c.Proposed) {
 		review.Targets = c.Targets
 	} else {
-		review.Targets = d.planned(p)
+		review.Targets = d.shown(p)
 	}
 	if fault.CodeOf(p.err) == fault.Offline && p.err != nil { // it may be back when the command starts
 		return review, nil

@@ -368,14 +368,16 @@ func (r *rule) say(v controlv1.Verdict, version uint64) {
 // world is a dispatcher with two devices, lap and desk, each with three tabs.
 type world struct {
 	*dispatch.Dispatcher
-	book  *book
-	wire  *wire
-	more  map[string]bool // further devices
-	rule  rule            // policy
-	reach atomic.Bool     // somebody can be asked
-	grown atomic.Bool     // a pattern matches one more tab
-	lost  atomic.Bool     // the devices are revoked
-	skew  atomic.Int64    // of the wall clock
+	book    *book
+	wire    *wire
+	more    map[string]bool           // further devices
+	rule    rule                      // policy
+	reach   atomic.Bool               // somebody can be asked
+	grown   atomic.Bool               // a pattern matches one more tab
+	renamed atomic.Pointer[[2]string] // a tab that has another id now: the old one and the new one
+	hidden  string                    // a tab that is private
+	lost    atomic.Bool               // the devices are revoked
+	skew    atomic.Int64              // of the wall clock
 }
 
 func (w *world) Find(workspace, id string) (dispatch.Device, error) {
@@ -396,10 +398,23 @@ func (w *world) Match(device, _ string) []string {
 	if w.grown.Load() {
 		return []string{device + "_tb1-1", device + "_tb1-2", device + "_tb1-3"}
 	}
-	return []string{device + "_tb1-1", device + "_tb1-2"}
+	return []string{w.Current(device + "_tb1-1"), w.Current(device + "_tb1-2")}
 }
 
+// Current knows one tab that has another id now.
+func (w *world) Current(id string) string {
+	if renamed := w.renamed.Load(); renamed != nil && id == renamed[0] {
+		return renamed[1]
+	}
+	return id
+}
+
+func (w *world) Private(id string) bool { return w.hidden != "" && id == w.hidden }
+
 func (w *world) Exists(id string) bool {
+	if renamed := w.renamed.Load(); renamed != nil && id == renamed[1] {
+		return true
+	}
 	for _, device := range []string{"lap", "desk"} {
 		for n := range 3 {
 			if id == fmt.Sprintf("%s_tb1-%d", device, n+1) {

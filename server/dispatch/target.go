@@ -177,9 +177,12 @@ func keepOnly(m protoreflect.Message, want func(kind optionv1.Target, id string)
 // would act on. Single stale ids are left to the device, which answers for each.
 func (d *Dispatcher) checkRefs(p *part) error {
 	stale, current := 0, 0
+	found := map[string]bool{} // a tab may be named by an id that it had, too: it is one tab all the same
 	for _, ref := range p.refs {
 		if ref.Kind == optionv1.Target_TARGET_TAB_URL {
-			p.tabs = append(p.tabs, d.Browser.Match(p.device.ID, ref.ID)...)
+			for _, id := range d.Browser.Match(p.device.ID, ref.ID) {
+				p.addTab(found, id, id)
+			}
 			continue
 		}
 		if _, composite := kindOf(ref.Kind); !composite {
@@ -194,14 +197,22 @@ func (d *Dispatcher) checkRefs(p *part) error {
 			continue
 		}
 		current++
-		if ref.Kind == optionv1.Target_TARGET_TAB && !slices.Contains(p.tabs, ref.ID) {
-			p.tabs = append(p.tabs, ref.ID)
+		if ref.Kind == optionv1.Target_TARGET_TAB {
+			p.addTab(found, ref.ID, d.Browser.Current(ref.ID))
 		}
 	}
 	if stale > 0 && current == 0 {
 		return fault.New(fault.NotFound, "%s has been restarted since these ids were listed: list again", p.device.Name)
 	}
 	return nil
+}
+
+// addTab adds a tab that a part would act on, by the id that it was named by. Current is the one that it has now.
+func (p *part) addTab(found map[string]bool, id, current string) {
+	if !found[current] {
+		found[current] = true
+		p.tabs = append(p.tabs, id)
+	}
 }
 
 // targetCount is the number of things that a part acts on, as far as the server can tell.

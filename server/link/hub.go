@@ -41,6 +41,8 @@ type Directory interface {
 	// present link was dialled later.
 	Online(ctx context.Context, device string, hello *devicev1.Hello) (name string, epoch uint64, err error)
 	Offline(device string, epoch uint64)
+	// Condition notes what a person has set on the device itself, as its link with that number says.
+	Condition(device string, epoch uint64, c *devicev1.Condition)
 	// Away is called instead of Offline when the server stops: the device will come back.
 	Away(device string, epoch uint64)
 }

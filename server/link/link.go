@@ -251,6 +251,8 @@ func (l *Link) receive(frame *devicev1.DeviceFrame) error {
 		return l.apply(l.hub.State.Snapshot(l.Device, l.Epoch, kind.Snapshot))
 	case *devicev1.DeviceFrame_Delta:
 		return l.apply(l.hub.State.Delta(l.Device, l.Epoch, kind.Delta))
+	case *devicev1.DeviceFrame_Condition:
+		l.hub.Directory.Condition(l.Device, l.Epoch, kind.Condition)
 	case *devicev1.DeviceFrame_Goodbye:
 		l.finish(left())
 	case *devicev1.DeviceFrame_Hello:

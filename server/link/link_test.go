@@ -3,8 +3,10 @@ package link_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -34,7 +36,15 @@ func (d *directory) Online(_ context.Context, device string, _ *devicev1.Hello) 
 }
 
 func (d *directory) Offline(device string, epoch uint64) { d.gone(device, epoch, "offline") }
-func (d *directory) Away(device string, epoch uint64)    { d.gone(device, epoch, "away") }
+
+// Condition notes what is said, whoever says it: whose word counts is the directory's matter.
+func (d *directory) Condition(device string, epoch uint64, c *devicev1.Condition) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.events = append(d.events, fmt.Sprintf("%s of link %d: %v", device, epoch, c.GetPaused()))
+}
+
+func (d *directory) Away(device string, epoch uint64) { d.gone(device, epoch, "away") }
 
 func (d *directory) gone(device string, epoch uint64, what string) {
 	d.mu.Lock()
@@ -233,6 +243,32 @@ func TestR02ACleanUpRemovesOnlyItsOwn(t *testing.T) {
 			b.all.Wait()
 		})
 	}
+}
+
+// TestADeviceSaysOnlyItsOwnCondition: the frame has no id of a device; the link's counts.
+func TestADeviceSaysOnlyItsOwnCondition(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(nil)
+		first, second := b.open(t, "one", newWire()), b.open(t, "two", newWire())
+		frame := func(paused bool) *devicev1.DeviceFrame {
+			return &devicev1.DeviceFrame{Kind: &devicev1.DeviceFrame_Condition{Condition: &devicev1.Condition{Paused: paused}}}
+		}
+		if err := errors.Join(second.Receive(frame(true)), first.Receive(frame(true)), second.Receive(frame(false))); err != nil {
+			t.Fatal(err)
+		}
+		b.hub.Revoke("two")
+		synctest.Wait()
+		if err := second.Receive(frame(true)); err == nil {
+			t.Error("a link that has ended still says something")
+		}
+		want := []string{"two of link 1: true", "one of link 1: true", "two of link 1: false", "offline"}
+		if got := b.directory.events; !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		b.hub.Revoke("one")
+		b.all.Wait()
+	})
 }
 
 // R7: with devices that take nothing, whatever else is done goes on at once: no lock is held while a link waits.

@@ -39,6 +39,13 @@ func parseArgument(path, pattern string) (argument, error) {
 	return argument{path: path, steps: strings.Split(base, "."), whole: isWhole, glob: g}, nil
 }
 
+// names says whether the pattern is for the argument at a path: for just that one, or for one exact value of a list or map
+// that it is in.
+func (a *argument) names(path string) bool {
+	base := strings.TrimSuffix(a.path, whole)
+	return base == path || a.whole && len(a.glob) == 1 && strings.HasPrefix(path, base+".")
+}
+
 // values are the values of an argument; one empty value if it is not set or is empty. It says false if a message of
 // this type has no such argument.
 func (a *argument) values(args protoreflect.Message) ([]string, bool) {

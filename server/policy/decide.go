@@ -64,6 +64,9 @@ func (r *rule) reason(c *Call) string {
 	if r.GetNote() != "" {
 		out += ": " + r.GetNote()
 	}
+	if r.GetVerdict() == controlv1.Verdict_VERDICT_ASK {
+		out += alsoSet(c.Entry.ConsentsIn(c.Args))
+	}
 	return out
 }
 

@@ -4,6 +4,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -42,15 +43,30 @@ func Option(c Call) Decision {
 	if c.Entry.Command == nil {
 		return Decision{Verdict: controlv1.Verdict_VERDICT_ALLOW, Reason: c.Entry.Name + " only reads what the server knows"}
 	}
+	consents := c.Entry.ConsentsIn(c.Args)
 	switch most := c.Entry.MaxTargets(); {
 	case c.Entry.Command.GetApproval() != optionv1.Approval_APPROVAL_AUTO:
-		return Decision{Verdict: controlv1.Verdict_VERDICT_ASK, Reason: c.Entry.Name + " always asks a person"}
+		return Decision{Verdict: controlv1.Verdict_VERDICT_ASK, Reason: c.Entry.Name + " always asks a person" + alsoSet(consents)}
 	case c.count() > most:
 		return Decision{
 			Verdict: controlv1.Verdict_VERDICT_ASK,
-			Reason:  fmt.Sprintf("%s acts on %d targets, and asks a person for more than %d at once", c.Entry.Name, c.count(), most),
+			Reason: fmt.Sprintf("%s acts on %d targets, and asks a person for more than %d at once%s",
+				c.Entry.Name, c.count(), most, alsoSet(consents)),
+		}
+	case len(consents) > 0:
+		return Decision{
+			Verdict: controlv1.Verdict_VERDICT_ASK,
+			Reason:  fmt.Sprintf("%s asks a person whenever %s is set", c.Entry.Name, strings.Join(consents, " or ")),
 		}
 	default:
 		return Decision{Verdict: controlv1.Verdict_VERDICT_ALLOW, Reason: c.Entry.Name + " runs without asking"}
 	}
+}
+
+// alsoSet says in a reason to ask which arguments are set that would have a person asked on their own.
+func alsoSet(consents []string) string {
+	if len(consents) == 0 {
+		return ""
+	}
+	return "; it has " + strings.Join(consents, " and ") + " set"
 }

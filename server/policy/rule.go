@@ -110,6 +110,9 @@ type lookup struct {
 
 	looked, odd bool // arguments were looked through, and are strange
 
+	asked bool     // asks was found out
+	asks  []string // arguments that are set and have a person asked
+
 	// What was found last: many rules ask for the same argument.
 	path   string
 	values []string
@@ -131,6 +134,14 @@ func (l *lookup) strange() bool {
 		l.looked, l.odd = true, l.Args != nil && strange(l.Args)
 	}
 	return l.odd
+}
+
+// consents are the arguments that are set and have a person asked.
+func (l *lookup) consents() []string {
+	if !l.asked {
+		l.asked, l.asks = true, l.Entry.ConsentsIn(l.Args)
+	}
+	return l.asks
 }
 
 func (l *lookup) addresses() []string {
@@ -164,12 +175,29 @@ func (r *rule) covers(l *lookup) (bool, mismatch) {
 	case r.GetVerdict() == controlv1.Verdict_VERDICT_ALLOW && l.count() > r.most(l.Entry):
 		return false, mismatch{what: "it covers fewer targets", most: r.most(l.Entry)}
 	}
+	if path := r.unnamed(l); path != "" {
+		return false, mismatch{what: "a person is asked whenever " + path + " is set, unless a pattern of the rule is for it"}
+	}
 	for i := range r.args {
 		if !r.holds(&r.args[i], l) {
 			return false, mismatch{what: "its pattern does not cover the argument", path: r.args[i].path}
 		}
 	}
 	return true, mismatch{}
+}
+
+// unnamed is an argument of a call that has a person asked and that a rule which allows does not name; empty if there is
+// none. What allows a command in general does not allow that.
+func (r *rule) unnamed(l *lookup) string {
+	if r.GetVerdict() != controlv1.Verdict_VERDICT_ALLOW {
+		return ""
+	}
+	for _, path := range l.consents() {
+		if !slices.ContainsFunc(r.args, func(a argument) bool { return a.names(path) }) {
+			return path
+		}
+	}
+	return ""
 }
 
 // mismatch is why a rule does not cover a call. It becomes words only where somebody asks.

@@ -28,7 +28,7 @@ func deviceProto(d device.Device, tabs int, f browser.Freshness) *controlv1.Devi
 	out := &controlv1.Device{
 		DeviceId: d.ID, Name: d.Name, Kind: d.Kind, Agent: d.Agent, Platform: d.Platform, Online: d.Online,
 		LastSeen: stamp(d.LastSeen), PairedAt: stamp(d.PairedAt), TabCount: uint32(tabs), Freshness: freshnessProto(f),
-		Actions: d.Actions,
+		Actions: d.Actions, Paused: d.Paused,
 	}
 	if d.Skew != 0 {
 		out.ClockSkew = durationpb.New(d.Skew)

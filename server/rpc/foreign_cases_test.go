@@ -103,6 +103,7 @@ func actionCases() map[string]foreignCase {
 		"pin_tabs.tab_ids":       {"tab", missing, `{"pinTabs":{"tabIds":["ID"],"pinned":true}}`},
 		"mute_tabs.tab_ids":      {"tab", missing, `{"muteTabs":{"tabIds":["ID"],"muted":true}}`},
 		"group_tabs.tab_ids":     {"tab", missing, `{"groupTabs":{"tabIds":["ID"],"title":"x"}}`},
+		"group_tabs.window_id":   {"window", same, `{"groupTabs":{"tabIds":["OWN_tb1-1"],"title":"x","windowId":"ID"}}`},
 		"ungroup_tabs.tab_ids":   {"tab", missing, `{"ungroupTabs":{"tabIds":["ID"]}}`},
 		"move_tabs.tab_ids":      {"tab", missing, `{"moveTabs":{"tabIds":["ID"]}}`},
 		"move_tabs.window_id":    {"window", same, `{"moveTabs":{"tabIds":["OWN_tb1-1"],"windowId":"ID"}}`},
@@ -134,6 +135,8 @@ func frameCases() map[string]foreignCase {
 		"outcome.command_id":         {"pending", same, `{"outcome":{"commandId":"ID","result":{"closeTabs":{}}}}`},
 		"outcome.result":             {"tab", same, `{"outcome":{"commandId":"x","result":{"openTab":{"tabId":"ID"}}}}`},
 		"delta.removed":              {"tab", same, `{"delta":{"sequence":"2","removed":["ID"]}}`},
+		"delta.replaced.old_tab_id":  {"tab", same, `{"delta":{"sequence":"2","replaced":[{"oldTabId":"ID","newTabId":"OWN_tb1-2"}]}}`},
+		"delta.replaced.new_tab_id":  {"tab", same, `{"delta":{"sequence":"2","replaced":[{"oldTabId":"OWN_tb1-1","newTabId":"ID"}]}}`},
 	}
 	const whole = `"windowId":"OWN_wb1-1"`
 	for frame, start := range map[string]string{"snapshot": `"sequence":"1","last":true,`, "delta": `"sequence":"2",`} {

@@ -70,6 +70,9 @@ func (b *builder) field(fd protoreflect.FieldDescriptor) *Node {
 	if node.Kind == KindMap || node.Kind == KindList {
 		b.apply(node, fd, rules)
 	}
+	if catalog.RequiresApproval(fd) {
+		node.Notes = append(node.Notes, "Asks a person.")
+	}
 	node.Text = b.text(fd)
 	node.Plain = plain(node.Text, string(fd.ContainingMessage().Name())+" "+fd.JSONName())
 	node.Paging = fd.Name() == "page_size" || fd.Name() == "page_token"

@@ -61,6 +61,9 @@ func usage(fd protoreflect.FieldDescriptor, comment string) string {
 	if choices := Choices(fd); len(choices) > 0 {
 		text += " One of " + strings.Join(choices, ", ") + "."
 	}
+	if catalog.RequiresApproval(fd) {
+		text += " A person is asked first."
+	}
 	if catalog.Sensitive(fd) {
 		text += " Others on this machine can see arguments: --json - is safer."
 	}

@@ -256,7 +256,7 @@ test("restoreTabs brings place, pin, sound and group back, and says what it coul
   expect(byUrl.get("https://d.test/")).toMatchObject({ muted: true });
   expect(byUrl.get(b)?.groupId).toBe(byUrl.get("https://d.test/")?.groupId);
   expect(browser.groupList).toMatchObject([{ title: "g" }]);
-  expect(notes).toHaveLength(3);
+  expect(notes).toHaveLength(1);
 });
 
 test("restoreTabs puts tabs into the group they were in, if it is still there", async () => {

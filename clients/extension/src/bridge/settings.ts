@@ -19,6 +19,9 @@ export const conversationKey = "conversation";
 /** Whether private windows take part. */
 export const privateKey = "privateWindows";
 
+/** What was typed in the panel and not sent, by conversation; kept while the browser runs. */
+export const draftsKey = "drafts";
+
 export async function readPairing(local: StorageArea): Promise<Pairing | undefined> {
   return (await local.get([pairingKey]))[pairingKey] as Pairing | undefined;
 }
@@ -35,6 +38,11 @@ export async function readPrivate(local: StorageArea): Promise<boolean> {
 export const readOperatorToken = (local: StorageArea): Promise<string> => readText(local, operatorKey);
 
 export const readConversation = (local: StorageArea): Promise<string> => readText(local, conversationKey);
+
+export async function readDrafts(session: StorageArea): Promise<Record<string, string>> {
+  const kept = (await session.get([draftsKey]))[draftsKey];
+  return typeof kept === "object" && kept !== null ? (kept as Record<string, string>) : {};
+}
 
 /** An empty text is not kept. */
 export function writeText(local: StorageArea, key: string, value: string): Promise<void> {

@@ -80,6 +80,7 @@ export class WorkerSide {
       browser,
       clock,
       journal: this.#journal,
+      session: storage.session,
       identity: () => this.#identity(),
       current: (id) => this.#replacements.current(id),
       flush: () => this.#collector.flush(),

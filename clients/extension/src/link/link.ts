@@ -44,7 +44,7 @@ interface Ending {
 export class Link {
   readonly #parts: LinkParts;
   readonly #backoff: Backoff;
-  #teller = this.#newTeller();
+  readonly #teller = new Teller(() => this.#ask({ to: "worker", kind: "state" }));
   readonly #runner: Runner;
   #session: Session | undefined;
   #status: LinkStatus;
@@ -125,10 +125,6 @@ export class Link {
     this.#session?.abort(new Error("a new start was asked for"));
     this.#wake();
     this.start();
-  }
-
-  #newTeller(): Teller {
-    return new Teller(() => this.#ask({ to: "worker", kind: "state" }));
   }
 
   #pause(paused: boolean): void {
@@ -274,7 +270,7 @@ export class Link {
   async #understand({ reason, error, afterMs }: SessionEnd): Promise<Ending> {
     if (error !== undefined && ConnectError.from(error).code === Code.InvalidArgument) {
       // What the server does not take is not told a second time: it is read anew.
-      this.#teller = this.#newTeller();
+      this.#teller.forget();
     }
     switch (reason) {
       case EndReason.REPLACED:
@@ -300,6 +296,7 @@ export class Link {
   }
 
   #welcome(pairing: Pairing, welcome: Welcome, hello: Hello): void {
+    const session = this.#session;
     this.#backoff.reset();
     this.#downSince = undefined;
     const name = welcome.name || pairing.name;
@@ -320,7 +317,6 @@ export class Link {
     for (const commandId of keep) {
       this.#runner.resume(commandId);
     }
-    const session = this.#session;
     this.#teller.begin({ device: hello.deviceId, boot: hello.bootTag }, (frames, urgent) =>
       session?.push(frames.map(frame), urgent),
     );

@@ -14,10 +14,6 @@ const seen = <T extends { readonly private: boolean }>(rows: T[], openly: boolea
 /** Openly says whether there is nothing to keep: no private window is shown to the extension, or the person has allowed it. */
 export function discreet(browser: BrowserPort, openly: () => Promise<boolean>): BrowserPort {
   const { tabs, windows, groups } = browser;
-  const getTab = async (id: number) => {
-    const tab = await tabs.get(id);
-    return tab?.private && !(await openly()) ? undefined : tab;
-  };
   const listWindows = async () => seen(await windows.list(), await openly());
   const listGroups = async (): Promise<GroupInfo[]> => {
     const all = await groups.list();
@@ -51,61 +47,44 @@ export function discreet(browser: BrowserPort, openly: () => Promise<boolean>): 
       throw noGroup(id);
     }
   };
+  /** A call that is made once a check has let it pass. */
+  const after =
+    <A extends unknown[], R>(check: (...args: A) => Promise<void>, run: (...args: A) => Promise<R>) =>
+    async (...args: A): Promise<R> => {
+      await check(...args);
+      return run(...args);
+    };
   return {
-    ...browser,
     tabs: {
       list: async (windowId) => seen(await tabs.list(windowId), await openly()),
-      get: getTab,
-      create: async (tab) => {
-        await windowMay(tab.windowId);
-        return tabs.create(tab);
+      get: async (id) => {
+        const tab = await tabs.get(id);
+        return tab?.private && !(await openly()) ? undefined : tab;
       },
-      update: async (id, change) => {
-        await tabsMay([id]);
-        return tabs.update(id, change);
-      },
-      remove: async (ids) => {
-        await tabsMay(ids);
-        return tabs.remove(ids);
-      },
-      move: async (id, to) => {
+      create: after((tab) => windowMay(tab.windowId), (...args) => tabs.create(...args)),
+      update: after((...[id]) => tabsMay([id]), (...args) => tabs.update(...args)),
+      remove: after(tabsMay, (...args) => tabs.remove(...args)),
+      move: after(async (id, to) => {
         await tabsMay([id]);
         await windowMay(to.windowId);
-        return tabs.move(id, to);
-      },
-      reload: async (id, bypassCache) => {
-        await tabsMay([id]);
-        return tabs.reload(id, bypassCache);
-      },
-      group: async (ids, into) => {
+      }, (...args) => tabs.move(...args)),
+      reload: after((...[id]) => tabsMay([id]), (...args) => tabs.reload(...args)),
+      group: after(async (ids, into) => {
         await tabsMay(ids);
         await ("groupId" in into ? groupMay(into.groupId) : windowMay(into.windowId));
-        return tabs.group(ids, into);
-      },
-      ungroup: async (ids) => {
-        await tabsMay(ids);
-        return tabs.ungroup(ids);
-      },
+      }, (...args) => tabs.group(...args)),
+      ungroup: after(tabsMay, (...args) => tabs.ungroup(...args)),
     },
     windows: {
       list: listWindows,
       lastFocused: async () => {
         const id = await windows.lastFocused();
-        return id === undefined || (await listWindows()).some((each) => each.id === id) ? id : undefined;
+        return (await listWindows()).find((each) => each.id === id)?.id;
       },
-      focus: async (id) => {
-        await windowMay(id);
-        return windows.focus(id);
-      },
+      focus: after(windowMay as (id: number) => Promise<void>, (id) => windows.focus(id)),
       create: (url) => windows.create(url),
     },
-    groups: {
-      list: listGroups,
-      update: async (id, change) => {
-        await groupMay(id);
-        return groups.update(id, change);
-      },
-    },
+    groups: { list: listGroups, update: after((...[id]) => groupMay(id), (...args) => groups.update(...args)) },
     onChange: (listener) => browser.onChange(listener),
     stayAwake: () => browser.stayAwake(),
     seesPrivate: () => browser.seesPrivate(),

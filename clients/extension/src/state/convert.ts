@@ -4,7 +4,7 @@ import { type GroupColour, type GroupInfo, groupColours, type TabInfo, type Wind
 import type { PlainGroup, PlainTab, PlainWindow } from "./push.js";
 
 /** What the server keeps; it would cut the rest off. */
-const maxUrlBytes = 65_536;
+export const maxUrlBytes = 65_536;
 const maxTitleBytes = 1024;
 /** What is longer than that in an address with its page in it is the page. */
 const maxDataBytes = 1024;

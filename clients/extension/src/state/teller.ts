@@ -18,7 +18,7 @@ interface Standing {
 }
 
 export class Teller {
-  readonly #mirror = new Mirror();
+  #mirror = new Mirror();
   /** Asks the worker for everything. */
   readonly #ask: () => Promise<unknown>;
   #link: Standing | undefined;
@@ -35,6 +35,11 @@ export class Teller {
 
   end(): void {
     this.#link = undefined;
+  }
+
+  /** Forgets what was read: the next link asks for everything again. */
+  forget(): void {
+    this.#mirror = new Mirror();
   }
 
   /** Takes over what the worker has read. False if the worker has to hand on everything first. */

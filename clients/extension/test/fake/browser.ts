@@ -387,8 +387,8 @@ export class FakeBrowser implements BrowserPort {
       this.#lastFocused = id;
       this.#tell({ kind: "windows" });
     },
-    create: async (url) => {
-      const tab = this.addTab(url, this.addWindow(), { active: true });
+    create: async (url, focused = true) => {
+      const tab = focused ? this.addTab(url, this.addWindow(), { active: true }) : this.openWindow(url, "normal");
       return clone(tab);
     },
   };

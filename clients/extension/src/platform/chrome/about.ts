@@ -47,5 +47,3 @@ export function agentName({ userAgent, userAgentData, brave }: Likeness): string
   }
   return `${brave === undefined ? line.brand : "Brave"} ${line.version}`;
 }
-
-export const seesPrivate = (): Promise<boolean> => chrome.extension.isAllowedIncognitoAccess();

@@ -36,7 +36,9 @@ function listenToTabs(tell: Listener): void {
       tell({ kind: "placed", id, windowId, index });
     }
   });
-  tabs.onUpdated.addListener((id, change) => tell({ kind: "tab", id, loading: change.status === "loading" }));
+  tabs.onUpdated.addListener((id, { status, url, title }) =>
+    tell({ kind: "tab", id, loading: status === "loading", page: url !== undefined || title !== undefined }),
+  );
   tabs.onMoved.addListener((id, { windowId, toIndex }) => tell({ kind: "placed", id, windowId, index: toIndex }));
   tabs.onActivated.addListener(({ tabId, windowId }) => tell({ kind: "shown", id: tabId, windowId }));
   tabs.onAttached.addListener((id, { newWindowId, newPosition }) =>
