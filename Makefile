@@ -11,6 +11,7 @@ FUZZTIME ?= 5s
 SEEDS ?= 5000
 FIRST ?= 1
 RACE ?=
+BROWSER ?=
 ONLY ?=
 
 BUF := node_modules/.bin/buf
@@ -21,6 +22,11 @@ GOLANGCI := $(GO) tool -modfile=tools/lint/go.mod golangci-lint
 SQLC := CGO_ENABLED=0 $(GO) tool -modfile=tools/sqlc/go.mod sqlc
 MODULES := . tools tools/sqlc tools/lint bench/peer
 NPM_STAMP := node_modules/.stamp-$(shell cksum <package-lock.json | tr ' ' -)
+# Packages that are no part of the product and of no use to most targets have folders and lock files of their own.
+ADDONS := tools/addons
+ADDONS_STAMP := $(ADDONS)/node_modules/.stamp-$(shell cksum <$(ADDONS)/package-lock.json | tr ' ' -)
+PEERS := bench/browser/peers
+PEERS_STAMP := $(PEERS)/node_modules/.stamp-$(shell cksum <$(PEERS)/package-lock.json | tr ' ' -)
 
 .PHONY: help
 help: ## list the targets
@@ -32,6 +38,10 @@ prereq:
 
 $(NPM_STAMP): | prereq
 	npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+$(ADDONS_STAMP) $(PEERS_STAMP): | prereq
+	cd $(patsubst %/node_modules/,%,$(dir $@)) && npm ci --ignore-scripts --no-audit --no-fund
 	@touch $@
 
 .PHONY: npm
@@ -51,7 +61,7 @@ build: prereq ## build bin/throwbar
 	$(GO) build -trimpath -tags $(TAGS) -o bin/throwbar ./cmd/throwbar
 
 .PHONY: extension
-extension: $(NPM_STAMP) ## build the browser extension into clients/extension/dist
+extension: $(NPM_STAMP) ## build the browser extension into clients/extension/dist, for Chromium and for Firefox
 	npm run build -w clients/extension
 
 .PHONY: fmt
@@ -69,9 +79,16 @@ lint: prereq $(NPM_STAMP) ## run every linter
 	cd tools && $(GO) tool -modfile=lint/go.mod golangci-lint run --config ../.golangci.yml
 	cd bench/peer && $(GO) tool -modfile=../../tools/lint/go.mod golangci-lint run --config ../../.golangci.yml
 
+.PHONY: lint-firefox
+lint-firefox: $(NPM_STAMP) $(ADDONS_STAMP)
+	mkdir -p .tmp
+	cd clients/extension && THROWBAR_EXTENSION_OUT="$(CURDIR)/.tmp/firefox" node scripts/build.mjs firefox
+	node $(ADDONS)/lint.mjs .tmp/firefox
+
 .PHONY: typecheck
 typecheck: $(NPM_STAMP) ## check the types of all TypeScript
 	npm run check --workspaces --if-present
+	node_modules/.bin/tsc -p bench/browser
 
 .PHONY: tidy
 tidy: prereq ## tidy every Go module
@@ -83,7 +100,7 @@ check: prereq $(NPM_STAMP) ## everything that reads the sources: generated code,
 	$(BUF) breaking proto --against proto/baseline.binpb
 	for m in $(MODULES); do $(GO) -C $$m mod tidy -diff; done
 	$(GO) vet -tags $(TAGS) ./...
-	$(MAKE) --no-print-directory lint typecheck
+	$(MAKE) --no-print-directory lint typecheck lint-firefox
 	$(GO) test -tags $(TAGS) -count=1 .
 	$(GO) -C tools run ./cmd/defences -check
 
@@ -101,6 +118,10 @@ test-web: $(NPM_STAMP)
 test-browser: $(NPM_STAMP)
 	chromium=$$(scripts/ensure-chromium.sh); CHROMIUM=$$chromium npm run e2e --workspaces --if-present
 
+.PHONY: test-firefox
+test-firefox: $(NPM_STAMP) ## run the extension in a real Firefox, installed when there is none; THROWBAR_SOAK_SECONDS watches its link
+	firefox=$$(scripts/ensure-firefox.sh); cd clients/extension && FIREFOX=$$firefox npx vitest run --project e2e e2e/firefox.test.ts
+
 .PHONY: fuzz-smoke
 fuzz-smoke: prereq ## run each fuzz target for FUZZTIME
 	scripts/fuzz-smoke.sh "$(TAGS)" "$(FUZZTIME)"
@@ -112,6 +133,14 @@ defences: prereq ## take out one defence after the other and see its test fail; 
 .PHONY: bench
 bench: prereq ## run the benchmarks, each beside its floor or peer, and print a table
 	scripts/bench.sh "$(TAGS)" "$(BENCHTIME)"
+
+.PHONY: bench-browser
+bench-browser: prereq $(NPM_STAMP) $(PEERS_STAMP) ## measure the browser beside two peers and print a table; a quiet machine, some minutes
+	node_modules/.bin/tsc -p bench/browser
+	mkdir -p .tmp/bench-browser
+	$(GO) build -trimpath -tags $(TAGS) -o .tmp/bench-browser/throwbar ./cmd/throwbar
+	chromium=$$(scripts/ensure-chromium.sh); \
+		node bench/browser/run.mjs .tmp/bench-browser "$(CURDIR)/.tmp/bench-browser/throwbar" "$$chromium" $(BROWSER)
 
 .PHONY: soak
 soak: prereq ## the long runs, for a quiet machine: lives, kills, 10,000 devices, fuzzing; figures in .tmp/soak.txt

@@ -72,3 +72,38 @@ test("other things in the storage are left alone", async () => {
   await journal.load();
   expect(storage.items.has("pairing")).toBe(true);
 });
+
+test("what is too old goes while commands are run, without a new dial", async () => {
+  const { storage, clock, journal } = make();
+  await journal.end("old", "x");
+  for (let n = 0; n < 25; n++) {
+    clock.pass(hour + 1);
+    await journal.end(`c${n}`, "x");
+  }
+  await journal.get("c24");
+  expect(storage.items.has("journal/old")).toBe(false);
+  expect(storage.items.has("journal/c24")).toBe(true);
+});
+
+test("a full storage gives up what the server has anyway, and nothing else", async () => {
+  const { storage, journal } = make();
+  await journal.end("known", "x");
+  await journal.end("unknown", "x");
+  await journal.receipt(["known"]);
+  storage.most = 2;
+  await journal.start("c1", begun);
+  expect([...storage.items.keys()].sort()).toEqual(["journal/c1", "journal/unknown"]);
+  await expect(journal.start("c2", begun)).rejects.toThrow("quota");
+});
+
+test("an end that the storage does not take is known to this worker, and is written down once there is room", async () => {
+  const { storage, journal } = make();
+  await journal.start("c1", begun);
+  storage.full = true;
+  await journal.end("c1", "b3V0");
+  expect(await journal.get("c1")).toMatchObject({ state: "ended", outcome: "b3V0" });
+  expect(await journal.load()).toMatchObject([["c1", { state: "ended", outcome: "b3V0" }]]);
+  storage.full = false;
+  await journal.receipt(["c1"]);
+  expect(await new Journal(storage, new FakeClock()).get("c1")).toMatchObject({ state: "ended", receipted: true });
+});

@@ -9,6 +9,8 @@ import { operatorKey, pairingKey } from "../src/bridge/settings.js";
 import { pair } from "../src/pairing/pair.js";
 import { showSettings } from "../src/pairing/settings.js";
 import { Chat } from "../src/panel/chat.js";
+import { Inbox } from "../src/panel/inbox.js";
+import { alone } from "../src/panel/together.js";
 import { showPanel } from "../src/panel/view.js";
 import { FakeAgent } from "./fake/agent.js";
 import { FakeHub } from "./fake/messages.js";
@@ -147,7 +149,9 @@ function panel(ready: "ready" | "unpaired" | "tokenless" = "ready") {
     conversation: "",
     keepConversation,
   });
-  showPanel(root, { chat, openSettings: async () => {} });
+  const nothing = async () => {};
+  const inbox = new Inbox(undefined, alone);
+  showPanel(root, { chat, inbox, openSettings: nothing, reconnect: nothing, pause: nothing });
   return { agent, chat };
 }
 
@@ -177,7 +181,7 @@ test("a panel streams, folds tools, and shows Stop while it runs", async () => {
   agent.say({ case: "textDelta", value: { text: "<b>Hel" } });
   await vi.waitFor(() => expect(find("#lines .agent").textContent).toBe("<b>Hel"));
   expect(find("details.tool").hasAttribute("open")).toBe(false);
-  expect(find("details.tool summary").textContent).toContain("listTabs");
+  expect(find("details.tool summary").textContent).toContain("List tabs");
   find("#stop").click();
   await vi.waitFor(() => expect(agent.stopped).toEqual(["conv"]));
   agent.say({ case: "message", value: { role: Role.ASSISTANT, text: "<b>Hello" } });
@@ -185,5 +189,5 @@ test("a panel streams, folds tools, and shows Stop while it runs", async () => {
   agent.end();
   await sending;
   await vi.waitFor(() => expect(root.querySelector("#stop")).toBeNull());
-  expect(find("#lines .agent").innerHTML).toBe("&lt;b&gt;Hello");
+  expect(find("#lines .agent p").innerHTML).toBe("&lt;b&gt;Hello");
 });

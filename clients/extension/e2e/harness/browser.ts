@@ -3,7 +3,7 @@ import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BrowserContext, type CDPSession, chromium, type Page, type Worker } from "playwright-core";
-import { inject } from "vitest";
+import { expect, inject } from "vitest";
 
 /** Pinned by the key in the manifest. */
 export const extensionId = "illbokgpaofbmakbheaeacknengkefnn";
@@ -26,6 +26,15 @@ export interface RealTab {
   readonly pinned: boolean;
   readonly muted: boolean;
   readonly discarded: boolean;
+}
+
+export interface WorkerKiller {
+  stop(): Promise<void>;
+  /** Stops it, and waits until it is. */
+  stopped(): Promise<void>;
+  /** How often a worker was started. */
+  started(): number;
+  end(): Promise<void>;
 }
 
 export class Browser {
@@ -145,6 +154,32 @@ export class Browser {
 
   async cdp(page: Page): Promise<CDPSession> {
     return this.context.newCDPSession(page);
+  }
+
+  /** Stops the extension's worker as the browser does, whenever it is told to. */
+  async workerKiller(page: Page): Promise<WorkerKiller> {
+    const session = await this.cdp(page);
+    let started = 0;
+    const statuses = new Map<string, string>();
+    session.on("ServiceWorker.workerVersionUpdated", ({ versions }) => {
+      for (const { versionId, runningStatus } of versions) {
+        started += runningStatus === "starting" && statuses.get(versionId) !== "starting" ? 1 : 0;
+        statuses.set(versionId, runningStatus);
+      }
+    });
+    await session.send("ServiceWorker.enable");
+    const stop = async () => {
+      await session.send("ServiceWorker.stopAllWorkers");
+    };
+    return {
+      stop,
+      stopped: async () => {
+        await stop();
+        await expect.poll(() => [...statuses.values()].every((each) => each === "stopped"), { interval: 5 }).toBe(true);
+      },
+      started: () => started,
+      end: () => session.detach(),
+    };
   }
 
   /** Stops the extension's worker as the browser does. */

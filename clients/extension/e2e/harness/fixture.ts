@@ -10,6 +10,7 @@ import { Browser, type RealTab } from "./browser.js";
 import { Pages } from "./pages.js";
 import { pairBrowser } from "./pairing.js";
 import { type Api, Server } from "./server.js";
+import { Tap } from "./tap.js";
 
 /** How long the server's view may lag behind the browser before a test calls it wrong. */
 export const soon = { timeout: 10_000, interval: 50 };
@@ -24,22 +25,26 @@ export class Fixture {
   /** The settings page: a page of the extension that stays open, until the browser is restarted. */
   page: Page;
   readonly deviceId: string;
+  /** Between the browser and the server, if it was asked for. */
+  readonly tap: Tap | undefined;
 
-  private constructor(parts: Pick<Fixture, "server" | "pages" | "browser" | "api" | "page" | "deviceId">) {
+  private constructor(parts: Pick<Fixture, "server" | "pages" | "browser" | "api" | "page" | "deviceId" | "tap">) {
     this.server = parts.server;
     this.pages = parts.pages;
     this.browser = parts.browser;
     this.api = parts.api;
     this.page = parts.page;
     this.deviceId = parts.deviceId;
+    this.tap = parts.tap;
   }
 
-  static async start(name = "work laptop", env: Record<string, string> = {}): Promise<Fixture> {
+  static async start(name = "work laptop", env: Record<string, string> = {}, tapped = false): Promise<Fixture> {
     const server = await Server.start(env);
+    const tap = tapped ? await Tap.start(server.port) : undefined;
     const pages = await Pages.start();
-    const browser = await Browser.start(server.port, pages.port);
+    const browser = await Browser.start((tap ?? server).port, pages.port);
     const api = await server.api();
-    return new Fixture({ server, pages, browser, api, ...(await pairBrowser(browser, server, api, name)) });
+    return new Fixture({ server, pages, browser, api, tap, ...(await pairBrowser(browser, tap ?? server, api, name)) });
   }
 
   async stop(): Promise<void> {
@@ -47,6 +52,7 @@ export class Fixture {
       await this.browser.stop();
     } finally {
       await this.pages.stop();
+      await this.tap?.stop();
       await this.server.remove();
     }
   }
@@ -184,9 +190,10 @@ export function statuses(items: readonly ItemOutcome[]): string[] {
   return items.map(({ id, status }) => `${id} ${ItemStatus[status]}`);
 }
 
-const seen = ({ id, windowId, index, url, title, active, pinned, muted, discarded }: RealTab) => ({
+const seen = ({ id, windowId, index, groupId, url, title, active, pinned, muted, discarded }: RealTab) => ({
   id,
   windowId,
+  groupId,
   index,
   url,
   title,
@@ -198,7 +205,13 @@ const seen = ({ id, windowId, index, url, title, active, pinned, muted, discarde
 
 const native = (id: string) => Number(id.slice(id.lastIndexOf("-") + 1));
 
-const seenTab = (tab: Tab) => seen({ ...tab, id: native(tab.tabId), windowId: native(tab.windowId), groupId: 0 });
+const seenTab = (tab: Tab) =>
+  seen({
+    ...tab,
+    id: native(tab.tabId),
+    windowId: native(tab.windowId),
+    groupId: tab.groupId === "" ? -1 : native(tab.groupId),
+  });
 
 const byPlace = (a: { windowId: number; index: number }, b: { windowId: number; index: number }) =>
   a.windowId - b.windowId || a.index - b.index;

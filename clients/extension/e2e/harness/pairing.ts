@@ -1,12 +1,12 @@
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
 import type { Browser } from "./browser.js";
-import type { Api, Server } from "./server.js";
+import type { Api } from "./server.js";
 
 /** Pairs through the settings page, as a person does. Leaves the page open. */
 export async function pairBrowser(
   browser: Browser,
-  server: Server,
+  server: { readonly url: string },
   api: Api,
   name: string,
 ): Promise<{ readonly deviceId: string; readonly page: Page }> {

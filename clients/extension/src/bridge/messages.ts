@@ -98,9 +98,13 @@ export const commandChannel = "command";
 
 export type CommandOrder =
   | { readonly kind: "run"; readonly request: string; readonly leftMs: number; readonly receivedAt: number }
-  | { readonly kind: "resume"; readonly commandId: string };
+  | { readonly kind: "resume"; readonly commandId: string }
+  /** Whether the worker is there still. */
+  | { readonly kind: "ping" };
 
 export type CommandNews =
+  /** The worker has the order, or the ping. */
+  | { readonly kind: "here" }
   | { readonly kind: "acknowledged" }
   /** The encoded Outcome. */
   | { readonly kind: "outcome"; readonly outcome: string };

@@ -16,6 +16,9 @@ export const operatorKey = "operatorToken";
 /** The conversation that the panel shows. */
 export const conversationKey = "conversation";
 
+/** What was typed in the panel and not sent, by conversation; kept while the browser runs. */
+export const draftsKey = "drafts";
+
 export async function readPairing(local: StorageArea): Promise<Pairing | undefined> {
   return (await local.get([pairingKey]))[pairingKey] as Pairing | undefined;
 }
@@ -28,6 +31,11 @@ async function readText(local: StorageArea, key: string): Promise<string> {
 export const readOperatorToken = (local: StorageArea): Promise<string> => readText(local, operatorKey);
 
 export const readConversation = (local: StorageArea): Promise<string> => readText(local, conversationKey);
+
+export async function readDrafts(session: StorageArea): Promise<Record<string, string>> {
+  const kept = (await session.get([draftsKey]))[draftsKey];
+  return typeof kept === "object" && kept !== null ? (kept as Record<string, string>) : {};
+}
 
 /** An empty text is not kept. */
 export function writeText(local: StorageArea, key: string, value: string): Promise<void> {

@@ -8,7 +8,7 @@ export const stateTexts: Record<LinkState, string> = {
   connecting: "Connecting…",
   online: "Connected.",
   waiting: "Not connected; trying again.",
-  offline: "The server cannot be reached; trying again.",
+  offline: "Not connected for some time; trying again.",
   replaced: "Another browser has taken over.",
   refused: "The server refuses this browser.",
   revoked: "Revoked.",

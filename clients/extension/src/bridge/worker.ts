@@ -75,6 +75,7 @@ export class WorkerSide {
       browser,
       clock,
       journal: this.#journal,
+      session: storage.session,
       identity: () => this.#identity(),
       current: (id) => this.#replacements.current(id),
       flush: () => this.#collector.flush(),
@@ -210,13 +211,17 @@ export class WorkerSide {
     channel.onMessage((message) => {
       const order = message as CommandOrder;
       const news = (each: CommandNews) => channel.post(each);
+      news({ kind: "here" });
+      if (order.kind === "ping") {
+        return;
+      }
       void this.#pause.ready
         .then(() => this.#run(order, () => news({ kind: "acknowledged" })))
         .then((ended) => news({ kind: "outcome", outcome: base64Encode(toBinary(OutcomeSchema, ended)) }));
     });
   }
 
-  #run(order: CommandOrder, acknowledged: () => void): Promise<Outcome> {
+  #run(order: Exclude<CommandOrder, { kind: "ping" }>, acknowledged: () => void): Promise<Outcome> {
     if (order.kind === "resume") {
       return this.#executor.resume(order.commandId);
     }

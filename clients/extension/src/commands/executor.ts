@@ -7,11 +7,13 @@ import { check } from "@throwbar/es/pb/checks";
 import { type Action, ErrorCode, type Result, ResultSchema } from "@throwbar/es/pb/command";
 import { type CommandRequest, CommandRequestSchema, type Outcome, OutcomeSchema } from "@throwbar/es/pb/device";
 import type { Ended, Journal, Started } from "../journal/journal.js";
-import type { BrowserPort, Clock } from "../platform/port.js";
+import type { BrowserPort, Clock, StorageArea } from "../platform/port.js";
 import type { Identity } from "../state/identity.js";
+import { Asked } from "./asked.js";
 import type { Context, Recovery } from "./context.js";
 import { Deadline, OutOfTime, pause } from "./deadline.js";
 import { handlers, handlersFor, recoveries } from "./handlers.js";
+import { Places } from "./places.js";
 
 /** A command as the link hands it over. */
 export interface Delivery {
@@ -25,6 +27,8 @@ export interface ExecutorParts {
   readonly browser: BrowserPort;
   readonly clock: Clock;
   readonly journal: Journal;
+  /** What is known for as long as the browser runs. */
+  readonly session: StorageArea;
   readonly identity: () => Promise<Identity>;
   /** The id that the browser gave to a tab later. */
   readonly current: (id: number) => number;
@@ -59,10 +63,15 @@ const flushMs = 1000;
 
 export class Executor {
   readonly #parts: ExecutorParts;
+  readonly #asked: Asked;
+  readonly #places: Places;
   readonly #running = new Map<string, Running>();
 
+  /** Has to be made while the worker starts: it listens to the browser. */
   constructor(parts: ExecutorParts) {
     this.#parts = parts;
+    this.#asked = new Asked(parts.browser, parts.session, parts.clock);
+    this.#places = new Places(parts.session);
   }
 
   /** Runs a command, or joins it while it runs. Calls acknowledged once it is written down. */
@@ -150,7 +159,8 @@ export class Executor {
     }
     const { boot } = await this.#parts.identity();
     const encoded = base64Encode(toBinary(CommandRequestSchema, request));
-    const started = await this.#parts.journal.start(request.commandId, { boot, request: encoded, leftMs, receivedAt });
+    const first = { boot, request: encoded, leftMs, receivedAt };
+    const started = await this.#parts.journal.start(request.commandId, first).catch(full);
     acknowledged();
     return this.#carryOut({ request, started, deadline, reads: false, run: fresh(request) }, running);
   }
@@ -196,7 +206,7 @@ export class Executor {
     };
     const begin = async (note: unknown) => {
       mayGoOn();
-      entry = await journal.begin(commandId, entry, note);
+      entry = await journal.begin(commandId, entry, note).catch(full);
       // Writing takes time, and a cancellation or a pause may have come meanwhile.
       mayGoOn();
       begun = true;
@@ -206,7 +216,8 @@ export class Executor {
         mayGoOn();
       }
       const { signal } = running.stop;
-      const context = { browser, identity: await identity(), deadline: plan.deadline, signal, current, begin, saved };
+      const known = { asked: this.#asked, places: this.#places, current, saved };
+      const context = { browser, identity: await identity(), deadline: plan.deadline, signal, begin, ...known };
       const result = await plan.run(context);
       return result === undefined
         ? failed(commandId, unsupported())
@@ -216,11 +227,8 @@ export class Executor {
     }
   }
 
-  /** An outcome that cannot be written down is still the outcome. */
   async #finish(outcome: Outcome): Promise<Outcome> {
-    await this.#parts.journal
-      .end(outcome.commandId, base64Encode(toBinary(OutcomeSchema, outcome)))
-      .catch(() => undefined);
+    await this.#parts.journal.end(outcome.commandId, base64Encode(toBinary(OutcomeSchema, outcome)));
     return outcome;
   }
 }
@@ -269,6 +277,15 @@ const unsupported = () =>
 const expired = () => new CommandFailure(ErrorCode.EXPIRED, "its time to live ran out before it was done");
 const interrupted = () =>
   new CommandFailure(ErrorCode.INTERRUPTED, "it was begun, and the browser does not say how it ended");
+
+/** Without a record of it a command could be done twice. */
+function full(error: unknown): never {
+  throw new CommandFailure(
+    ErrorCode.FAILED,
+    `the extension's storage takes no more, so this was not done: ${commandFailure(error).message}`,
+    true,
+  );
+}
 
 function present(request: CommandRequest): Action {
   if (request.action === undefined) {

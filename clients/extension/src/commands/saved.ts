@@ -1,212 +1,105 @@
-/** saveTabs and restoreTabs. The server keeps the saved tabs; the device says which ones it could read and open. */
+/** saveTabs. The server keeps the saved tabs; the device says which ones can be opened again, and closes no others. */
 import { create } from "@bufbuild/protobuf";
-import { Colour, type ItemOutcome, ItemStatus, type SavedTab } from "@throwbar/es/pb/state";
-import {
-  type RestoreTabs,
-  type RestoreTabs_Result,
-  RestoreTabs_ResultSchema,
-  type SaveTabs,
-  type SaveTabs_Result,
-  SaveTabs_ResultSchema,
-} from "@throwbar/es/pb/tabs";
+import { type ItemOutcome, ItemStatus, type SavedTab } from "@throwbar/es/pb/state";
+import { type SaveTabs, type SaveTabs_Result, SaveTabs_ResultSchema } from "@throwbar/es/pb/tabs";
 import { checkUrl } from "@throwbar/es/url";
-import type { TabInfo } from "../platform/port.js";
-import { address, groupColour } from "../state/convert.js";
-import { compositeId, nativeId } from "../state/identity.js";
-import { closeOnce, stillOpen } from "./closing.js";
+import { address, maxUrlBytes } from "../state/convert.js";
+import { compositeId } from "../state/identity.js";
+import { type Closed, closeTabsOnce } from "./closing.js";
 import type { Context, Recovery } from "./context.js";
-import { countOk, failedItem, item, notFound } from "./items.js";
-import { createTab, findOpened, frontWindow, type OpenNote, openNote } from "./open.js";
-import { findTabs, isNormal, type Target } from "./targets.js";
+import { type Before, effectsOf, readBefore } from "./effects.js";
+import { countOk, item, notFound } from "./items.js";
+import { goOn } from "./resume.js";
+import { type FoundTarget, findTabs, type Target } from "./targets.js";
 
-/** Written down before the first saved tab is closed: the device's own copy of what is saved. */
+/** Written down before the first saved tab is closed. */
 interface SaveNote {
-  readonly items: readonly { readonly id: string; readonly status: ItemStatus; readonly detail: string }[];
-  readonly closing: Readonly<Record<string, number>>;
-  readonly tabs: readonly TabInfo[];
+  readonly items: readonly {
+    readonly id: string;
+    readonly status: ItemStatus;
+    readonly detail: string;
+    readonly newId: string;
+  }[];
+  /** The tabs to close, by the ids that the caller gave, and where they were when they were saved. */
+  readonly closing: readonly { readonly of: string; readonly id: number; readonly url: string }[];
+  readonly before: Before;
 }
 
 /** A tab whose address could not be opened again is not saved, and so not closed. */
-function savedItem({ id, tab, newId }: Target): ItemOutcome {
+function savedItem({ id, tab, newId }: Target, kept: ReadonlyMap<string, SavedTab> | undefined): ItemOutcome {
   if (tab === undefined) {
     return notFound(id);
   }
-  const verdict = checkUrl(address(tab));
-  return verdict.ok
-    ? item(id, ItemStatus.OK, "", newId)
-    : item(id, ItemStatus.REFUSED_URL, `this address cannot be opened again: ${verdict.text}`);
+  if (tab.private) {
+    return item(id, ItemStatus.SKIPPED, "it is in a private window; such tabs are never saved", newId);
+  }
+  const url = address(tab);
+  const verdict = checkUrl(url);
+  if (!verdict.ok) {
+    return item(id, ItemStatus.REFUSED_URL, `this address cannot be opened again: ${verdict.text}`, newId);
+  }
+  if (new TextEncoder().encode(url).length > maxUrlBytes) {
+    return item(id, ItemStatus.REFUSED_URL, `this address is too long to be kept: over ${maxUrlBytes} bytes`, newId);
+  }
+  if (kept !== undefined && (kept.get(id) ?? kept.get(newId))?.url !== url) {
+    return item(id, ItemStatus.BUSY, "it has just gone to another address; save it again", newId);
+  }
+  return item(id, ItemStatus.OK, "", newId);
 }
 
 export async function saveTabs(action: SaveTabs, context: Context): Promise<SaveTabs_Result> {
   const targets = await findTabs(context, action.tabIds);
-  const items = targets.map(savedItem);
-  const savedCount = countOk(items);
-  const saved = targets.flatMap(({ id, tab }, at) =>
-    tab !== undefined && items[at]?.status === ItemStatus.OK ? [{ id, tab }] : [],
+  // What the server keeps is what it knew of the tab, and that may be a moment old.
+  const rows = context.saved.length === 0 ? undefined : new Map(context.saved.map((row) => [row.tabId, row]));
+  const items = targets.map((target) => savedItem(target, rows));
+  const saved = targets.filter(
+    (target, at): target is FoundTarget => target.tab !== undefined && items[at]?.status === ItemStatus.OK,
   );
   if (action.close !== true || saved.length === 0) {
-    return create(SaveTabs_ResultSchema, { savedCount, items });
+    return create(SaveTabs_ResultSchema, { savedCount: countOk(items), items });
   }
-  const closing = Object.fromEntries(saved.map(({ id, tab }) => [id, tab.id]));
-  const tabs = saved.map(({ tab }) => tab);
-  await context.begin({
-    items: items.map(({ id, status, detail }) => ({ id, status, detail })),
-    closing,
-    tabs,
-  } satisfies SaveNote);
-  const outcomes = await closeOnce(context, Object.values(closing));
-  const open = new Set([...outcomes].filter(([, { status }]) => status !== ItemStatus.OK).map(([id]) => id));
-  return closedAfter(items, closing, open);
+  const note: SaveNote = {
+    items: items.map(({ id, status, detail, newId }) => ({ id, status, detail, newId })),
+    closing: saved.map(({ id, tab }) => ({ of: id, id: tab.id, url: address(tab) })),
+    before: await readBefore(
+      context,
+      saved.map(({ tab }) => tab),
+    ),
+  };
+  await context.begin(note);
+  return told(context, note, await closeTabsOnce(context, note.closing));
 }
 
-/** The item says that the tab is saved; its detail, that it is still open. */
-function closedAfter(
-  items: readonly ItemOutcome[],
-  closing: Readonly<Record<string, number>>,
-  open: ReadonlySet<number>,
-): SaveTabs_Result {
-  let closedCount = 0;
-  for (const each of items) {
-    const native = Object.hasOwn(closing, each.id) ? closing[each.id] : undefined;
-    if (native !== undefined && open.has(native)) {
-      each.detail = "saved, and still open: the page asks before it is left";
-    } else if (native !== undefined) {
-      closedCount++;
+/** The item says that the tab is saved; its detail, that it is still open, and why. */
+async function told(context: Context, note: SaveNote, { outcomes, openedTabs }: Closed): Promise<SaveTabs_Result> {
+  const still = new Map(
+    note.closing.flatMap(({ of, id }) => {
+      const { status, detail } = outcomes.get(id) ?? { status: ItemStatus.UNKNOWN_OUTCOME, detail: "" };
+      return status === ItemStatus.OK ? [] : [[of, { gone: status === ItemStatus.NOT_FOUND, detail, id }] as const];
+    }),
+  );
+  const items = note.items.map(({ id, status, detail, newId }) => {
+    const open = still.get(id);
+    if (open === undefined) {
+      return item(id, status, detail, newId);
     }
-  }
-  return create(SaveTabs_ResultSchema, { savedCount: countOk(items), closedCount, items: [...items] });
+    const now = compositeId(context.identity, "tab", context.current(open.id));
+    return open.gone
+      ? item(id, status, "saved; somebody else closed it", newId)
+      : item(id, status, `saved, and still open: ${open.detail}`, now === id ? "" : now);
+  });
+  const closed = note.closing.flatMap(({ of, id }) => (still.has(of) ? [] : [id]));
+  const mayFocus = note.before.tabs.filter(({ id }) => !closed.includes(id)).map(({ windowId }) => windowId);
+  const effects = await effectsOf(context, note.before, { tabs: closed, openedTabs, mayFocus });
+  return create(SaveTabs_ResultSchema, {
+    savedCount: countOk(items),
+    closedCount: closed.length,
+    items,
+    ...effects,
+  });
 }
 
 export async function recoverSaveTabs(_action: SaveTabs, recovery: Recovery): Promise<SaveTabs_Result> {
   const note = recovery.note as SaveNote;
-  const items = note.items.map(({ id, status, detail }) => item(id, status, detail));
-  return closedAfter(items, note.closing, await stillOpen(recovery, Object.values(note.closing)));
-}
-
-/** Written down before each tab is opened. */
-interface RestoreNote {
-  /** By saved id, the tabs that are open again. */
-  readonly done: Readonly<Record<string, number>>;
-  readonly opening: string;
-  readonly open: OpenNote;
-}
-
-class Restore {
-  readonly #context: Context;
-  readonly #done = new Map<string, number>();
-  readonly #items = new Map<string, ItemOutcome>();
-
-  constructor(context: Context) {
-    this.#context = context;
-  }
-
-  /** Takes over what was done before the worker was stopped. */
-  async takeOver(note: RestoreNote): Promise<void> {
-    for (const [id, native] of Object.entries(note.done)) {
-      this.#opened(id, native);
-    }
-    const found = await findOpened(this.#context, note.open, new Set(this.#done.values()));
-    if (found === undefined) {
-      const detail = "the browser stopped the extension while this tab was opened";
-      this.#items.set(note.opening, item(note.opening, ItemStatus.UNKNOWN_OUTCOME, detail));
-    } else {
-      this.#opened(note.opening, found.id);
-    }
-  }
-
-  #opened(id: string, native: number): void {
-    this.#done.set(id, native);
-    this.#items.set(id, item(id, ItemStatus.OK, "", compositeId(this.#context.identity, "tab", native)));
-  }
-
-  async run(ids: readonly string[]): Promise<RestoreTabs_Result> {
-    const context = this.#context;
-    const saved = new Map(context.saved.map((tab) => [tab.savedId, tab]));
-    const wanted = [...new Set(ids)];
-    const order = wanted.flatMap((id) => saved.get(id) ?? []).sort((a, b) => a.index - b.index);
-    for (const tab of order) {
-      if (!this.#items.has(tab.savedId)) {
-        await this.#restore(tab);
-      }
-    }
-    await this.#regroup(order);
-    const items = wanted.map((id) => this.#items.get(id) ?? notFound(id));
-    return create(RestoreTabs_ResultSchema, { restoredCount: countOk(items), items });
-  }
-
-  async #restore(saved: SavedTab): Promise<void> {
-    const verdict = checkUrl(saved.url);
-    const id = saved.savedId;
-    if (!verdict.ok) {
-      this.#items.set(id, item(id, ItemStatus.REFUSED_URL, verdict.text));
-      return;
-    }
-    try {
-      const windowId = await this.#windowFor(saved);
-      await this.#context.begin({
-        done: Object.fromEntries(this.#done),
-        opening: id,
-        open: await openNote(this.#context, verdict.url),
-      } satisfies RestoreNote);
-      const { pinned, index, muted } = saved;
-      const place = windowId === undefined ? {} : { windowId, index };
-      const tab = await createTab(this.#context, { url: verdict.url, active: false, pinned, ...place });
-      if (muted) {
-        await this.#context.browser.tabs.update(tab.id, { muted });
-      }
-      this.#opened(id, tab.id);
-    } catch (error) {
-      this.#items.set(id, failedItem(id, error));
-    }
-  }
-
-  /** The window it was in, if that is still there. */
-  async #windowFor(saved: SavedTab): Promise<number | undefined> {
-    const native = nativeId(this.#context.identity, "window", saved.windowId);
-    const windows = await this.#context.browser.windows.list();
-    return windows.find((each) => each.id === native && isNormal(each))?.id ?? (await frontWindow(this.#context));
-  }
-
-  /** Tabs that were in one group come into one again: into the old one, if it is still there. */
-  async #regroup(order: readonly SavedTab[]): Promise<void> {
-    const groups = new Map<string, SavedTab[]>();
-    for (const saved of order) {
-      const key = saved.groupId || (saved.groupTitle === "" ? "" : `${saved.groupTitle}/${saved.groupColour}`);
-      if (key !== "" && this.#done.has(saved.savedId) && !saved.pinned) {
-        groups.set(key, [...(groups.get(key) ?? []), saved]);
-      }
-    }
-    for (const members of groups.values()) {
-      // The tabs are open; that they are in no group is less than that.
-      await this.#groupAgain(members).catch(() => undefined);
-    }
-  }
-
-  async #groupAgain(members: readonly SavedTab[]): Promise<void> {
-    const { browser, identity } = this.#context;
-    const ids = members.flatMap(({ savedId }) => this.#done.get(savedId) ?? []);
-    const [first] = members;
-    const tab = ids[0] === undefined ? undefined : await browser.tabs.get(ids[0]);
-    if (first === undefined || tab === undefined) {
-      return;
-    }
-    const native = nativeId(identity, "group", first.groupId);
-    const old = (await browser.groups.list()).find(({ id, windowId }) => id === native && windowId === tab.windowId);
-    const groupId = await browser.tabs.group(ids, old === undefined ? { windowId: tab.windowId } : { groupId: old.id });
-    if (old === undefined) {
-      const colour = groupColour(first.groupColour ?? Colour.UNSPECIFIED);
-      await browser.groups.update(groupId, { title: first.groupTitle, ...(colour === undefined ? {} : { colour }) });
-    }
-  }
-}
-
-export function restoreTabs(action: RestoreTabs, context: Context): Promise<RestoreTabs_Result> {
-  return new Restore(context).run(action.savedIds);
-}
-
-/** What is open stays counted, what was being opened is looked for, and the rest is opened. */
-export async function recoverRestoreTabs(action: RestoreTabs, recovery: Recovery): Promise<RestoreTabs_Result> {
-  const restore = new Restore(recovery);
-  await restore.takeOver(recovery.note as RestoreNote);
-  return restore.run(action.savedIds);
+  return told(recovery, note, await goOn(recovery, note.closing, false));
 }

@@ -4,6 +4,8 @@ import { WorkerSide } from "../bridge/worker.js";
 import { awake } from "../link/awake.js";
 import { linkCalls } from "../link/calls.js";
 import { Link } from "../link/link.js";
+import { watchNetwork } from "../link/network.js";
+import { watchSleep } from "../link/sleep.js";
 import { about } from "../platform/chrome/about.js";
 import { chromeMessages } from "../platform/chrome/messages.js";
 import { chromeStorage } from "../platform/chrome/storage.js";
@@ -32,6 +34,8 @@ const wake = () => {
 onWake(wake);
 openSidebarByIcon();
 showSettingsOnce();
+watchNetwork(self, () => link.awake());
+watchSleep(systemClock, (ms) => link.awake(ms));
 link.start();
 wake();
 void setAlarm();

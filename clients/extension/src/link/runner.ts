@@ -12,9 +12,18 @@ export interface RunnerEvents {
   ended(outcome: Outcome): void;
 }
 
-/** A worker that is stopped over and over, or does not come up. */
-const maxHandovers = 5;
-const handoverMs = 200;
+/**
+ * A worker that is being stopped takes nothing, for seconds where the machine is busy, and it may be stopped over and over. So
+ * a command is handed over until its time is up, and a moment longer for an answer from the journal.
+ */
+const handoverMs = [0, 100, 250, 500, 1000] as const;
+const afterTimeMs = 10_000;
+/** A command of an earlier document, of which only the journal knows how much time it has. */
+const resumeMs = 60_000;
+/** How long a worker, which may have to be started, takes to say that it has something. */
+const answerMs = 1500;
+/** How often it is asked whether it is there still, while a command runs. */
+const pingMs = 1000;
 
 export class Runner {
   readonly #messages: MessagePort;
@@ -33,7 +42,7 @@ export class Runner {
     const deadline = new Deadline(this.#clock, leftMs, this.#clock.wall());
     const encoded = base64Encode(toBinary(CommandRequestSchema, request));
     // The time left is what is left when it is handed over, which may be again, to another worker.
-    this.#begin(request.commandId, () => ({
+    this.#begin(request.commandId, leftMs + afterTimeMs, () => ({
       kind: "run",
       request: encoded,
       leftMs: deadline.left(),
@@ -43,43 +52,72 @@ export class Runner {
 
   /** Takes up a command that only the worker's journal knows. */
   resume(commandId: string): void {
-    this.#begin(commandId, () => ({ kind: "resume", commandId }));
+    this.#begin(commandId, resumeMs, () => ({ kind: "resume", commandId }));
   }
 
-  #begin(commandId: string, order: () => CommandOrder): void {
+  #begin(commandId: string, withinMs: number, order: () => CommandOrder): void {
     if (this.#running.has(commandId)) {
       this.#events.acknowledged(commandId);
       return;
     }
     this.#running.add(commandId);
-    this.#handOver(commandId, order, 1);
+    this.#handOver(commandId, new Deadline(this.#clock, withinMs, this.#clock.wall()), order, 0);
   }
 
-  #handOver(commandId: string, order: () => CommandOrder, attempt: number): void {
+  #handOver(commandId: string, within: Deadline, order: () => CommandOrder, before: number): void {
     const channel = this.#messages.connect(commandChannel);
     let over = false;
-    channel.onMessage((message) => {
-      const news = message as CommandNews;
-      if (news.kind === "acknowledged") {
-        this.#events.acknowledged(commandId);
-        return;
-      }
+    let watch: ReturnType<typeof setTimeout>;
+    const end = () => {
       over = true;
+      clearTimeout(watch);
       channel.close();
-      this.#running.delete(commandId);
-      this.#events.ended(fromBinary(OutcomeSchema, base64Decode(news.outcome)));
-    });
-    channel.onClose(() => {
+    };
+    const again = () => {
       if (over) {
         return;
       }
-      if (attempt >= maxHandovers) {
-        // The server's deadline ends it; the journal has what is known.
+      end();
+      if (within.passed) {
+        // The server has ended it; the journal has what is known.
         this.#running.delete(commandId);
         return;
       }
-      setTimeout(() => this.#handOver(commandId, order, attempt + 1), attempt === 1 ? 0 : handoverMs);
+      const wait = handoverMs[Math.min(before, handoverMs.length - 1)];
+      setTimeout(() => this.#handOver(commandId, within, order, before + 1), wait);
+    };
+    // A channel to a worker that is just being stopped may be lost without a word.
+    const expect = () => {
+      clearTimeout(watch);
+      watch = setTimeout(again, answerMs);
+    };
+    const heard = () => {
+      clearTimeout(watch);
+      watch = setTimeout(() => {
+        expect();
+        channel.post({ kind: "ping" } satisfies CommandOrder);
+      }, pingMs);
+    };
+    channel.onMessage((message) => {
+      const news = message as CommandNews;
+      if (over) {
+        return;
+      }
+      switch (news.kind) {
+        case "here":
+          heard();
+          break;
+        case "acknowledged":
+          this.#events.acknowledged(commandId);
+          break;
+        case "outcome":
+          end();
+          this.#running.delete(commandId);
+          this.#events.ended(fromBinary(OutcomeSchema, base64Decode(news.outcome)));
+      }
     });
+    channel.onClose(again);
+    expect();
     channel.post(order());
   }
 }

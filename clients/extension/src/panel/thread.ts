@@ -1,5 +1,6 @@
 /** What the panel shows of a conversation, made from its events one by one. */
 import { type Event, Outcome, Role, TurnEnd } from "@throwbar/es/pb/agent";
+import { type Known, learn, nothingKnown } from "./activity.js";
 
 export type Line =
   | { readonly kind: "person"; readonly text: string; readonly sent: boolean }
@@ -16,13 +17,16 @@ export interface ToolLine {
   readonly name: string;
   readonly arguments: string;
   readonly repairs: readonly string[];
-  readonly outcome: "running" | "succeeded" | "failed" | "denied";
+  /** waiting: for a person. stopped: the turn ended before there was an answer. */
+  readonly outcome: "running" | "waiting" | "stopped" | "succeeded" | "failed" | "denied";
+  /** What the model was told. */
   readonly content: string;
 }
 
 /** A call that waits for a person, or waited. */
 export interface ApprovalLine {
   readonly kind: "approval";
+  readonly callId: string;
   readonly approvalId: string;
   readonly name: string;
   readonly why: string;
@@ -38,9 +42,11 @@ export interface Thread {
   readonly lines: readonly Line[];
   /** The last stored event that is in it. */
   readonly sequence: bigint;
+  /** What its results have said of ids. */
+  readonly known: Known;
 }
 
-export const emptyThread: Thread = { conversationId: "", running: false, lines: [], sequence: 0n };
+export const emptyThread: Thread = { conversationId: "", running: false, lines: [], sequence: 0n, known: nothingKnown };
 
 const outcomes: Record<Outcome, ToolLine["outcome"]> = {
   [Outcome.UNSPECIFIED]: "failed",
@@ -57,6 +63,12 @@ const endings: Partial<Record<TurnEnd, string>> = {
 /** What a person has just sent, before the server says so. */
 export function withMessage(thread: Thread, text: string): Thread {
   return { ...thread, running: true, lines: [...thread.lines, { kind: "person", text, sent: false }] };
+}
+
+/** Without a message that did not get through. */
+export function withoutUnsent(thread: Thread): Thread {
+  const lines = thread.lines.filter((line) => line.kind !== "person" || line.sent);
+  return lines.length === thread.lines.length ? thread : { ...thread, lines };
 }
 
 /** Takes an event in. One that is in already changes nothing. */
@@ -88,8 +100,9 @@ function take(thread: Thread, { kind }: Event): Thread {
     case "toolResult":
       return withResult(thread, kind.value.callId, outcomes[kind.value.outcome], kind.value.content);
     case "approvalRequested": {
-      const { approvalId, name, reason } = kind.value;
-      return add(thread, { kind: "approval", approvalId, name, why: reason, state: "pending", said: "" });
+      const { callId, approvalId, name, reason } = kind.value;
+      const waiting = withTool(thread, callId, { outcome: "waiting" });
+      return add(waiting, { kind: "approval", callId, approvalId, name, why: reason, state: "pending", said: "" });
     }
     case "approvalResolved":
       return withDecision(thread, kind.value.approvalId, kind.value.state, kind.value.reason);
@@ -138,18 +151,24 @@ function withPerson(thread: Thread, text: string): Thread {
   return at < 0 ? add(thread, line) : { ...thread, lines: thread.lines.with(at, line) };
 }
 
+function withTool(thread: Thread, callId: string, change: Partial<ToolLine>): Thread {
+  const at = thread.lines.findLastIndex((line) => line.kind === "tool" && line.callId === callId);
+  const line = thread.lines[at];
+  return line?.kind === "tool" ? { ...thread, lines: thread.lines.with(at, { ...line, ...change }) } : thread;
+}
+
 function withResult(thread: Thread, callId: string, outcome: ToolLine["outcome"], content: string): Thread {
-  const lines = thread.lines.map((line) =>
-    line.kind === "tool" && line.callId === callId ? { ...line, outcome, content: unfenced(content) } : line,
-  );
-  return { ...thread, lines };
+  return { ...withTool(thread, callId, { outcome, content }), known: learn(thread.known, content) };
 }
 
 function withDecision(thread: Thread, approvalId: string, state: string, said: string): Thread {
-  const lines = thread.lines.map((line) =>
-    line.kind === "approval" && line.approvalId === approvalId ? { ...line, state, said } : line,
-  );
-  return { ...thread, lines };
+  const at = thread.lines.findLastIndex((line) => line.kind === "approval" && line.approvalId === approvalId);
+  const line = thread.lines[at];
+  if (line?.kind !== "approval") {
+    return thread;
+  }
+  const resumed = withTool(thread, line.callId, { outcome: "running" });
+  return { ...resumed, lines: resumed.lines.with(at, { ...line, state, said }) };
 }
 
 function ended(thread: Thread, reason: TurnEnd): Thread {
@@ -158,13 +177,15 @@ function ended(thread: Thread, reason: TurnEnd): Thread {
   return { ...thread, running: false, lines: text === undefined ? lines : [...lines, { kind: "notice", text }] };
 }
 
-/** A line of a turn that has ended: nothing of it waits any more. */
+/** A line of a turn that has ended: nothing of it waits any more. One that is settled stays the same object. */
 function settled(line: Line): Line {
   switch (line.kind) {
     case "agent":
-      return { ...line, done: true };
+      return line.done ? line : { ...line, done: true };
     case "approval":
       return line.state === "pending" ? { ...line, state: "withdrawn" } : line;
+    case "tool":
+      return line.outcome === "running" || line.outcome === "waiting" ? { ...line, outcome: "stopped" } : line;
     default:
       return line;
   }

@@ -1,69 +1,137 @@
 /** The side panel. */
 import { type FunctionComponent, render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { stateTexts } from "../bridge/status.js";
-import { ApprovalCard } from "./approval.js";
+import { Announcer } from "./announce.js";
 import type { Chat, ChatState } from "./chat.js";
-import type { Line, ToolLine } from "./thread.js";
+import { Compose } from "./compose.js";
+import type { Remedy } from "./connection.js";
+import { ConnectionDetails, ConnectionNews, Head, type SheetName } from "./head.js";
+import type { Inbox } from "./inbox.js";
+import { Lines } from "./lines.js";
+import { Sheet } from "./sheet.js";
+import { Shown, useSource } from "./shown.js";
+import { Switcher } from "./switcher.js";
+import { Waiting } from "./waiting.js";
 
 export interface PanelParts {
   readonly chat: Chat;
+  readonly inbox: Inbox;
   readonly openSettings: () => Promise<void>;
+  /** Connects this browser anew, now. */
+  readonly reconnect: () => Promise<void>;
+  readonly pause: (paused: boolean) => Promise<void>;
 }
 
 export function showPanel(root: Element, parts: PanelParts): void {
   render(<Panel {...parts} />, root);
 }
 
-const Panel: FunctionComponent<PanelParts> = ({ chat, openSettings }) => {
-  const [state, setState] = useState(chat.state);
+const titles: Record<SheetName, string> = {
+  conversations: "Conversations",
+  waiting: "Waiting for you",
+  connection: "This browser's connection",
+};
+
+const Panel: FunctionComponent<PanelParts> = (parts) => {
+  const { chat, inbox } = parts;
+  const state = useSource(chat);
+  const { pending } = useSource(inbox);
+  const [open, setOpen] = useState<SheetName>();
   useEffect(() => {
-    // It may have changed since it was drawn.
-    setState(chat.state);
-    return chat.subscribe(() => setState(chat.state));
-  }, [chat]);
+    if (open === "conversations") {
+      void chat.refresh();
+    }
+  }, [chat, open]);
+  const close = () => setOpen(undefined);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key === "Escape") {
+        close();
+      }
+    };
+    document.addEventListener("keydown", onKey);
+    return () => document.removeEventListener("keydown", onKey);
+  }, []);
+  const go = (work: Promise<void>) => {
+    close();
+    void work;
+  };
   return (
     <>
-      <Head state={state} chat={chat} openSettings={openSettings} />
-      <Obstacle state={state} openSettings={openSettings} />
-      <Lines lines={state.thread.lines} running={state.thread.running} chat={chat} />
-      <Compose state={state} chat={chat} />
+      <button type="button" class="skip" onClick={() => document.getElementById("message")?.focus()}>
+        Go to the message field
+      </button>
+      <Head
+        state={state}
+        waiting={pending.length}
+        open={open}
+        onSheet={(sheet) => setOpen(sheet === open ? undefined : sheet)}
+        onNew={() => go(chat.begin())}
+        onSettings={() => void parts.openSettings()}
+      />
+      <main>
+        <Lines lines={state.thread.lines} running={state.thread.running} view={state.view} chat={chat} inbox={inbox} />
+        {open !== undefined && (
+          <Sheet key={open} id={`${open}-sheet`} title={titles[open]} onClose={close}>
+            {open === "connection" && (
+              <ConnectionDetails link={state.link} onPause={parts.pause} onRemedy={(remedy) => mend(remedy, parts)} />
+            )}
+            {open === "conversations" && (
+              <Switcher
+                conversations={state.conversations}
+                current={state.thread.conversationId}
+                waiting={new Set(pending.map(({ conversationId }) => conversationId))}
+                onShow={(id) => go(chat.show(id))}
+                onNew={() => go(chat.begin())}
+              />
+            )}
+            {open === "waiting" && (
+              <Waiting
+                inbox={inbox}
+                conversations={state.conversations ?? []}
+                current={state.thread.conversationId}
+                onShow={(id) => go(chat.show(id))}
+              />
+            )}
+          </Sheet>
+        )}
+      </main>
+      <Obstacle state={state} chat={chat} openSettings={parts.openSettings} />
+      <Compose key={state.view} state={state} chat={chat} />
+      <News state={state} />
+      <ConnectionNews link={state.link} />
     </>
   );
 };
 
-const Head: FunctionComponent<{ readonly state: ChatState } & PanelParts> = ({ state, chat, openSettings }) => {
-  const link = state.link?.state ?? "connecting";
-  return (
-    <header>
-      <span id="state" role="status" data-state={link} title={state.link?.detail}>
-        {stateTexts[link]}
-      </span>
-      <span class="model">{state.model?.name}</span>
-      <button id="new" type="button" onClick={() => void chat.begin()}>
-        New
-      </button>
-      <button id="settings" type="button" onClick={() => void openSettings()}>
-        Settings
-      </button>
-    </header>
-  );
-};
+async function mend(remedy: Remedy, parts: PanelParts): Promise<void> {
+  switch (remedy) {
+    case "settings":
+      return parts.openSettings();
+    case "resume":
+      return parts.pause(false);
+    case "reconnect":
+      return parts.reconnect();
+  }
+}
 
 const obstacles: Record<Exclude<ChatState["ready"], "ready">, string> = {
   unpaired: "This browser is not paired with a server yet.",
   tokenless: "The chat needs an operator token: the token from pairing is good for this browser's own connection only.",
 };
 
-/** The one line that says why there is nothing to chat with. */
-const Obstacle: FunctionComponent<{ readonly state: ChatState; readonly openSettings: () => Promise<void> }> = ({
-  state,
-  openSettings,
-}) => {
+interface ObstacleProps {
+  readonly state: ChatState;
+  readonly chat: Chat;
+  readonly openSettings: () => Promise<void>;
+}
+
+/** The one line that says why there is nothing to chat with, and the button that helps. */
+const Obstacle: FunctionComponent<ObstacleProps> = ({ state, chat, openSettings }) => {
   if (state.ready !== "ready") {
     return (
-      <p class="problem" id="obstacle">
-        {obstacles[state.ready]}{" "}
+      <p class="problem">
+        <span id="obstacle">{obstacles[state.ready]}</span>{" "}
         <button type="button" onClick={() => void openSettings()}>
           Open settings
         </button>
@@ -72,98 +140,58 @@ const Obstacle: FunctionComponent<{ readonly state: ChatState; readonly openSett
   }
   const text = state.problem || (state.model?.name === "" ? state.model.hint : "");
   return text === "" ? null : (
-    <p class="problem" id="obstacle" role="alert">
-      {text}
+    <p class="problem">
+      <span id="obstacle" role="alert">
+        <Shown text={text} />
+      </span>
+      {state.problem !== "" && (
+        <>
+          {" "}
+          <button type="button" onClick={() => chat.retry()}>
+            Try again
+          </button>
+        </>
+      )}
     </p>
   );
 };
 
-const Lines: FunctionComponent<{ readonly lines: readonly Line[]; readonly running: boolean; readonly chat: Chat }> = ({
-  lines,
-  running,
-  chat,
-}) => {
-  const end = useRef<HTMLDivElement>(null);
-  useEffect(() => end.current?.scrollIntoView({ block: "end" }), [lines]);
-  return (
-    <div id="lines" role="log" aria-busy={running}>
-      {lines.map((line, at) => (
-        <OneLine key={at} line={line} chat={chat} />
-      ))}
-      <div ref={end} />
-    </div>
-  );
-};
+const maxSaid = 20;
 
-const OneLine: FunctionComponent<{ readonly line: Line; readonly chat: Chat }> = ({ line, chat }) => {
-  switch (line.kind) {
-    case "approval":
-      return <ApprovalCard line={line} chat={chat} />;
-    case "tool":
-      return <Tool line={line} />;
-    case "reasoning":
-      return (
-        <details class="reasoning">
-          <summary>Reasoning</summary>
-          <p>{line.text}</p>
-        </details>
-      );
-    default:
-      return <p class={line.kind}>{line.text}</p>;
-  }
-};
-
-const Tool: FunctionComponent<{ readonly line: ToolLine }> = ({ line }) => (
-  <details class="tool" data-name={line.name} data-outcome={line.outcome}>
-    <summary>
-      {line.name} <span>{line.outcome === "running" ? "…" : line.outcome}</span>
-    </summary>
-    <pre>{line.arguments}</pre>
-    {line.repairs.length > 0 && <p>Mended: {line.repairs.join("; ")}</p>}
-    {line.content !== "" && <pre>{line.content}</pre>}
-  </details>
-);
-
-const Compose: FunctionComponent<{ readonly state: ChatState; readonly chat: Chat }> = ({ state, chat }) => {
-  const [text, setText] = useState("");
-  const { running } = state.thread;
-  const usable = state.ready === "ready" && state.model !== undefined && state.model.name !== "";
-  const send = () => {
-    if (usable && text.trim() !== "") {
-      void chat.send(text);
-      setText("");
+/** What a screen reader is told of the conversation. */
+const News: FunctionComponent<{ readonly state: ChatState }> = ({ state: { thread, loading, view } }) => {
+  const announcer = useRef<Announcer>(undefined);
+  announcer.current ??= new Announcer();
+  const [polite, setPolite] = useState<readonly (readonly [number, string])[]>([]);
+  const [urgent, setUrgent] = useState("");
+  const shown = useRef({ view, loading });
+  const count = useRef(0);
+  useEffect(() => {
+    const before = shown.current;
+    shown.current = { view, loading };
+    if (loading || before.loading || before.view !== view) {
+      announcer.current?.skip(thread);
+      return;
     }
-  };
+    const news = announcer.current?.next(thread);
+    if (news !== undefined && news.polite.length > 0) {
+      const fresh = news.polite.map((text) => [count.current++, text] as const);
+      setPolite((all) => [...all, ...fresh].slice(-maxSaid));
+    }
+    if (news !== undefined && news.assertive.length > 0) {
+      setUrgent(news.assertive.join(" "));
+    }
+  }, [thread, loading, view]);
   return (
-    <form
-      class="compose"
-      onSubmit={(event) => {
-        event.preventDefault();
-        send();
-      }}
-    >
-      <label for="message">Message</label>
-      <textarea
-        id="message"
-        rows={3}
-        value={text}
-        disabled={!usable}
-        onInput={(event) => setText(event.currentTarget.value)}
-        onKeyDown={(event) => {
-          if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
-            event.preventDefault();
-            send();
-          }
-        }}
-      />
-      {running && (
-        <button id="stop" type="button" onClick={() => void chat.stop()}>
-          Stop
-        </button>
-      )}
-      <button id="send" type="submit" disabled={!usable}>
-        Send
-      </button>
-    </form>
+    <>
+      <div id="news" class="spoken" role="status" aria-live="polite" aria-atomic="false">
+        {polite.map(([key, text]) => (
+          <p key={key}>{text}</p>
+        ))}
+      </div>
+      <div id="urgent" class="spoken" role="alert" aria-live="assertive">
+        {urgent}
+      </div>
+    </>
   );
 };

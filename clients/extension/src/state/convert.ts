@@ -5,7 +5,7 @@ import { compositeId, type Identity } from "./identity.js";
 import type { PlainGroup, PlainTab, PlainWindow } from "./push.js";
 
 /** What the server takes; the rest would make a message that it refuses. */
-const maxUrlBytes = 65_536;
+export const maxUrlBytes = 65_536;
 const maxTitleBytes = 1024;
 
 /** Where a tab is or goes to. */

@@ -1,6 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Event, EventSchema } from "@throwbar/es/pb/agent";
-import type { Agent, Model } from "../../src/panel/agent.js";
+import type { Agent, Conversation, Model } from "../../src/panel/agent.js";
 
 type Kind = NonNullable<MessageInitShape<typeof EventSchema>["kind"]>;
 
@@ -11,6 +11,9 @@ export class FakeAgent implements Agent {
   readonly stopped: string[] = [];
   readonly failures: Error[] = [];
   answer: Model = { name: "m", hint: "" };
+  list: Conversation[] = [];
+  /** Events of other conversations, by id; those of "conv" are what is stored. */
+  readonly others = new Map<string, Event[]>();
   #live: (Event | Error | "end")[] = [];
   #wake: () => void = () => {};
 
@@ -55,8 +58,15 @@ export class FakeAgent implements Agent {
   async *chat(conversationId: string, message: string, signal: AbortSignal): AsyncGenerator<Event> {
     this.#fail();
     this.sent.push(`${conversationId}: ${message}`);
-    this.#live = [];
     signal.addEventListener("abort", () => this.#wake());
+    try {
+      yield* this.#follow(signal);
+    } finally {
+      this.#live = [];
+    }
+  }
+
+  async *#follow(signal: AbortSignal): AsyncGenerator<Event> {
     while (!signal.aborted) {
       const item = this.#live.shift();
       if (item === undefined) {
@@ -78,8 +88,12 @@ export class FakeAgent implements Agent {
     this.stopped.push(conversationId);
   }
 
-  async events(_conversationId: string, after: bigint): Promise<Event[]> {
+  async events(conversationId: string, after: bigint): Promise<Event[]> {
     this.#fail();
-    return this.stored.filter(({ sequence }) => sequence > after);
+    return (this.others.get(conversationId) ?? this.stored).filter(({ sequence }) => sequence > after);
+  }
+
+  async conversations(): Promise<Conversation[]> {
+    return this.list;
   }
 }

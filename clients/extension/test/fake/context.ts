@@ -3,12 +3,15 @@ import { type Case, execute, type ResultOf } from "@throwbar/es/commands";
 import { CommandFailure } from "@throwbar/es/errors";
 import { ActionSchema, ErrorCode } from "@throwbar/es/pb/command";
 import { type ItemOutcome, ItemStatus, type SavedTab } from "@throwbar/es/pb/state";
+import { Asked } from "../../src/commands/asked.js";
 import type { Context } from "../../src/commands/context.js";
 import { Deadline } from "../../src/commands/deadline.js";
 import { handlers } from "../../src/commands/handlers.js";
+import { Places } from "../../src/commands/places.js";
 import { compositeId } from "../../src/state/identity.js";
 import type { FakeBrowser } from "./browser.js";
 import { FakeClock } from "./clock.js";
+import { FakeArea } from "./storage.js";
 
 export const identity = { device: "dev1", boot: "boot" };
 
@@ -25,7 +28,8 @@ export interface Bench {
   readonly timeUp: () => void;
 }
 
-export function bench(browser: FakeBrowser, saved: readonly SavedTab[] = []): Bench {
+/** With a session of its own, as if the browser had just started, unless it is to go on with an earlier one. */
+export function bench(browser: FakeBrowser, saved: readonly SavedTab[] = [], session = new FakeArea()): Bench {
   const stop = new AbortController();
   const notes: unknown[] = [];
   const context: Context = {
@@ -34,6 +38,8 @@ export function bench(browser: FakeBrowser, saved: readonly SavedTab[] = []): Be
     deadline: new Deadline(new FakeClock(), 30_000, new FakeClock().wall()),
     signal: stop.signal,
     saved,
+    asked: new Asked(browser, session, new FakeClock()),
+    places: new Places(session),
     current: (id) => id,
     begin: async (note) => {
       // As it comes back from the journal.

@@ -4,7 +4,7 @@ import type { ActionSchema } from "@throwbar/es/pb/command";
 import type { Outcome } from "@throwbar/es/pb/device";
 import { SavedTabSchema } from "@throwbar/es/pb/state";
 import { vi } from "vitest";
-import { isMessage, type Pairing } from "../../src/bridge/messages.js";
+import { isMessage, type Message, type Pairing } from "../../src/bridge/messages.js";
 import { pairingKey } from "../../src/bridge/settings.js";
 import { WorkerSide } from "../../src/bridge/worker.js";
 import { Backoff } from "../../src/link/backoff.js";
@@ -28,8 +28,10 @@ export class FakeExtension {
   /** What the icon showed, one after the other. */
   readonly badges: Badge[] = [];
   readonly hub = new FakeHub();
-  readonly link: Link;
-  readonly #linkMessages = this.hub.part();
+  link: Link;
+  #linkMessages = this.hub.part();
+  /** A page of the extension. */
+  readonly #page = this.hub.part();
   worker: WorkerSide;
   #workerMessages: FakeMessages;
 
@@ -39,7 +41,11 @@ export class FakeExtension {
       this.storage.local.items.set(pairingKey, JSON.stringify(pairing));
     }
     [this.worker, this.#workerMessages] = this.#startWorker();
-    this.link = new Link({
+    this.link = this.#startLink();
+  }
+
+  #startLink(): Link {
+    const link = new Link({
       messages: this.#linkMessages,
       clock: this.clock,
       calls: ({ token }) => {
@@ -48,7 +54,25 @@ export class FakeExtension {
       },
       backoff: new Backoff(() => 0),
     });
-    this.#linkMessages.onMessage((message) => (isMessage(message, "link") ? this.link.receive(message) : undefined));
+    this.#linkMessages.onMessage((message) => (isMessage(message, "link") ? link.receive(message) : undefined));
+    return link;
+  }
+
+  /** The document that holds the link is closed, and another one is opened. */
+  newLink(): void {
+    this.hub.stop(this.#linkMessages);
+    this.#linkMessages = this.hub.part();
+    this.link = this.#startLink();
+  }
+
+  /** What a page says to another part. */
+  say(message: Message): Promise<unknown> {
+    return this.#page.send(message);
+  }
+
+  /** What pages were told by the link. */
+  told(): unknown[] {
+    return this.#linkMessages.told;
   }
 
   #startWorker(): [WorkerSide, FakeMessages] {

@@ -61,6 +61,7 @@ class FakeChannel implements Channel {
 /** All parts of one extension. */
 export class FakeHub {
   readonly #parts = new Set<FakeMessages>();
+  #lose = 0;
 
   /** A new part, for example another start of the worker. */
   part(): FakeMessages {
@@ -73,6 +74,15 @@ export class FakeHub {
   stop(part: FakeMessages): void {
     this.#parts.delete(part);
     part.end();
+  }
+
+  /** Makes the next channels lead nowhere, without a word, as those to a worker that is just being stopped may do. */
+  loseChannels(count: number): void {
+    this.#lose = count;
+  }
+
+  lost(): boolean {
+    return this.#lose > 0 && this.#lose-- > 0;
   }
 
   others(than: FakeMessages): FakeMessages[] {
@@ -127,6 +137,9 @@ export class FakeMessages implements MessagePort {
 
   connect(name: string): Channel {
     const here = new FakeChannel(name);
+    if (this.#hub.lost()) {
+      return here;
+    }
     const there = new FakeChannel(name);
     here.other = there;
     there.other = here;

@@ -39,11 +39,12 @@ export class FakeLink {
       readonly keepCommandIds?: string[];
       readonly heartbeatSeconds?: number;
       readonly rotateToken?: boolean;
+      readonly name?: string;
     } = {},
   ): void {
-    const { keepCommandIds = [], heartbeatSeconds = 15, rotateToken = false } = more;
+    const { keepCommandIds = [], heartbeatSeconds = 15, rotateToken = false, name = "laptop" } = more;
     const heartbeat = { seconds: BigInt(heartbeatSeconds) };
-    const value = { linkId: this.id, heartbeat, resync: true, keepCommandIds, name: "laptop", rotateToken };
+    const value = { linkId: this.id, heartbeat, resync: true, keepCommandIds, name, rotateToken };
     this.send({ case: "welcome", value });
   }
 

@@ -6,6 +6,8 @@ export class FakeArea implements StorageArea {
   writes = 0;
   /** Makes the next writes fail, as a full storage does. */
   full = false;
+  /** How many items there is room for. */
+  most = Number.POSITIVE_INFINITY;
   onSet: (keys: string[]) => void = () => {};
 
   async get(keys: readonly string[]): Promise<Record<string, unknown>> {
@@ -21,7 +23,8 @@ export class FakeArea implements StorageArea {
   }
 
   async set(items: Record<string, unknown>): Promise<void> {
-    if (this.full) {
+    const added = Object.keys(items).filter((key) => !this.items.has(key)).length;
+    if (this.full || this.items.size + added > this.most) {
       throw new Error("QUOTA_BYTES quota exceeded");
     }
     this.writes++;

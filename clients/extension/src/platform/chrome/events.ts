@@ -32,7 +32,9 @@ export function listen(): (listener: Listener) => () => void {
 function listenToTabs(tell: Listener): void {
   const { tabs } = chrome;
   tabs.onCreated.addListener((tab) => tell({ kind: "window", id: tab.windowId }));
-  tabs.onUpdated.addListener((id, change) => tell({ kind: "tab", id, loading: change.status === "loading" }));
+  tabs.onUpdated.addListener((id, { status, url, title }) =>
+    tell({ kind: "tab", id, loading: status === "loading", page: url !== undefined || title !== undefined }),
+  );
   tabs.onMoved.addListener((_id, move) => tell({ kind: "window", id: move.windowId }));
   tabs.onActivated.addListener((info) => tell({ kind: "window", id: info.windowId }));
   tabs.onAttached.addListener((_id, info) => tell({ kind: "window", id: info.newWindowId }));

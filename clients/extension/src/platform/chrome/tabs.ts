@@ -28,6 +28,7 @@ export function tabInfo(tab: chrome.tabs.Tab): TabInfo {
     audible: tab.audible ?? false,
     discarded: tab.discarded,
     loading: tab.status === "loading",
+    private: tab.incognito,
   };
 }
 
@@ -103,10 +104,12 @@ export const chromeWindows: WindowsPort = {
     }
   },
   focus: async (id) => {
-    await call(() => chrome.windows.update(id, { focused: true }));
+    const { state } = await call(() => chrome.windows.get(id));
+    const unfold = state === "minimized" ? { state: "normal" as const } : {};
+    await call(() => chrome.windows.update(id, { focused: true, ...unfold }));
   },
   create: async (url) => {
-    const made = await call(() => chrome.windows.create({ url }));
+    const made = await call(() => chrome.windows.create({ url, focused: false }));
     const tab = made?.tabs?.[0];
     if (tab === undefined) {
       throw new BrowserError("other", "The browser opened no window.");

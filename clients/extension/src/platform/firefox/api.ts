@@ -3,9 +3,6 @@
  * so that everything else is shared.
  */
 export interface FirefoxApi {
-  readonly runtime: {
-    getBrowserInfo(): Promise<{ readonly name: string; readonly version: string }>;
-  };
   readonly sidebarAction: {
     toggle(): Promise<void>;
   };

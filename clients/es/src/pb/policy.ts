@@ -1,0 +1,1 @@
+export * from "../../../../gen/es/throwbar/control/v1/policy_pb.js";
