@@ -145,4 +145,12 @@ test("the real side panel opens", async () => {
       ),
     );
   await expect.poll(contexts, soon).toEqual(["panel.html"]);
+  // It runs: beside the panel in the tab it wants to be the one that follows the approvals.
+  const locks = () =>
+    f.page.evaluate(async () => {
+      const { held = [], pending = [] } = await navigator.locks.query();
+      const follows = ({ name }: LockInfo) => name === "panel approvals";
+      return [held.filter(follows).length, pending.filter(follows).length];
+    });
+  await expect.poll(locks, soon).toEqual([1, 1]);
 });
