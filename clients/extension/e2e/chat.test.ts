@@ -109,7 +109,7 @@ test("Stop ends the turn", async () => {
   await panel.fill("#message", "tell me something long");
   await panel.click("#send");
   await panel.click("#stop");
-  await expect.poll(() => panel.locator("#lines .notice").last().textContent(), soon).toBe("Stopped.");
+  await expect.poll(() => panel.locator("#lines .notice").allTextContents(), soon).toEqual(["Stopped by the user."]);
   await panel.waitForSelector("#stop", { state: "detached" });
 });
 
