@@ -232,6 +232,18 @@ test("a panel without a model shows the hint and takes no message", async () => 
   expect(find<HTMLTextAreaElement>("#message").disabled).toBe(true);
 });
 
+test("a token that the server does not accept leads to the settings, any other problem to another attempt", async () => {
+  const { agent, chat } = panel();
+  agent.failures.push(new ConnectError("void", Code.Unauthenticated));
+  await chat.open();
+  await vi.waitFor(() => expect(find(".problem").textContent).toBe("void Open settings"));
+  agent.failures.push(new ConnectError("", Code.Unavailable));
+  void chat.open();
+  await vi.waitFor(() => expect(find(".problem").textContent).toBe("The server cannot be reached. Try again"));
+  find(".problem button").click();
+  await vi.waitFor(() => expect(root.querySelector(".problem")).toBeNull());
+});
+
 test("a panel streams, folds tools, and shows Stop while it runs", async () => {
   const { agent, chat } = panel();
   await chat.open();
