@@ -1,6 +1,8 @@
 /** activateTab, reloadTabs, pinTabs, muteTabs and getActiveTab. */
 import { create } from "@bufbuild/protobuf";
-import { type ItemOutcome, ItemStatus } from "@throwbar/es/pb/state";
+import { CommandFailure } from "@throwbar/es/errors";
+import { ErrorCode } from "@throwbar/es/pb/command";
+import { ItemStatus } from "@throwbar/es/pb/state";
 import {
   type ActivateTab,
   type ActivateTab_Result,
@@ -21,90 +23,147 @@ import {
 import type { TabInfo } from "../platform/port.js";
 import { address } from "../state/convert.js";
 import { compositeId } from "../state/identity.js";
-import type { Context } from "./context.js";
-import { inTime, pause } from "./deadline.js";
-import { countOk } from "./items.js";
-import { eachTab, findTab, findTabs, isNormal, singleFailure, whenFree } from "./targets.js";
+import type { Context, Recovery } from "./context.js";
+import { pause } from "./deadline.js";
+import { type Before, beginWith, effectsOf, readBefore } from "./effects.js";
+import { countOk, notFound } from "./items.js";
+import { asking, land, maybeAsking } from "./landing.js";
+import {
+  eachOnce,
+  eachTab,
+  findTab,
+  findTabs,
+  isNormal,
+  readBack,
+  singleFailure,
+  type Target,
+  whenFree,
+} from "./targets.js";
 
-/** How long to wait for a sign that a tab is loaded again. */
-const loadingMs = 10_000;
+/** How long the system may take to give a window the focus. */
+const focusMs = 1000;
+const lookEveryMs = 25;
 
 export async function activateTab(action: ActivateTab, context: Context): Promise<ActivateTab_Result> {
   const tab = await findTab(context, action.tabId);
   const { tabs, windows } = context.browser;
+  const before = await readBefore(context, []);
   try {
     await whenFree(context, () => tabs.update(tab.id, { active: true }));
     if (action.focusWindow === true) {
-      await inTime(windows.focus(tab.windowId), context.signal);
+      await whenFree(context, () => windows.focus(tab.windowId));
     }
   } catch (error) {
     throw singleFailure(error);
   }
-  const now = await tabs.get(tab.id);
-  return create(ActivateTab_ResultSchema, { activated: now?.active ?? false });
+  if (action.focusWindow === true && !(await hasFocus(context, tab.windowId))) {
+    throw new CommandFailure(
+      ErrorCode.FAILED,
+      "the tab is in front of its window, but the system did not give that window the focus; the person has to choose it",
+    );
+  }
+  const now = await tabs.get(context.current(tab.id));
+  if (now === undefined) {
+    throw new CommandFailure(ErrorCode.NOT_FOUND, `the tab ${action.tabId} closed meanwhile`);
+  }
+  // Only a window that was asked to take the focus can have it from this command.
+  const mayFocus = action.focusWindow === true ? [tab.windowId] : [];
+  const effects = await effectsOf(context, before, { tabs: [], mayFocus });
+  return create(ActivateTab_ResultSchema, { activated: now.active, ...effects });
+}
+
+/** The system gives the focus when it likes, so the browser is asked for a while. */
+async function hasFocus(context: Context, id: number): Promise<boolean> {
+  for (let waited = 0; ; waited += lookEveryMs) {
+    const window = (await context.browser.windows.list()).find((each) => each.id === id);
+    if (window === undefined) {
+      throw new CommandFailure(ErrorCode.NOT_FOUND, "the tab's window closed meanwhile");
+    }
+    if (window.focused || waited >= focusMs || context.signal.aborted) {
+      return window.focused;
+    }
+    await pause(lookEveryMs, context.signal);
+  }
 }
 
 export async function reloadTabs(action: ReloadTabs, context: Context): Promise<ReloadTabs_Result> {
   const targets = await findTabs(context, action.tabIds);
   await context.begin(null);
-  const items = await eachTab(context, targets, (tab) => reload(context, tab, action.bypassCache ?? false));
+  const items = await eachOnce(targets, (tab) => reload(context, tab, action.bypassCache ?? false));
   return create(ReloadTabs_ResultSchema, { reloadedCount: countOk(items), items });
 }
 
-/**
- * The browser says that it reloads even while the page asks the person whether it may. The first answer of the page's server is
- * the only sign that it does, and the lack of one does not tell a page that asks from a server that is slow.
- */
 async function reload(context: Context, tab: TabInfo, bypassCache: boolean) {
-  let stop = () => {};
-  const loading = new Promise<boolean>((resolve) => {
-    stop = context.browser.onChange((change) => {
-      if (change.kind === "tab" && change.id === tab.id && change.loading) {
-        resolve(true);
-      }
-    });
-  });
-  try {
-    await context.browser.tabs.reload(tab.id, bypassCache);
-    const begun = await Promise.race([loading, pause(loadingMs, context.signal).then(() => false)]);
-    const detail = "nothing was loaded yet: the page may be asking the person first, or its server is slow";
-    return begun ? undefined : { status: ItemStatus.UNKNOWN_OUTCOME, detail };
-  } finally {
-    stop();
+  const load = () => context.browser.tabs.reload(tab.id, bypassCache);
+  const landing = await land(context, tab, () => whenFree(context, load));
+  switch (landing) {
+    case "begun":
+      return tab.discarded ? { status: ItemStatus.OK, detail: "it was asleep, and is awake now" } : undefined;
+    case "gone":
+      return { status: ItemStatus.NOT_FOUND, detail: "" };
+    case "asks":
+      return { status: ItemStatus.BLOCKED_BY_PAGE, detail: `${asking}; it is in front of its window now` };
+    case "stayed":
+      return {
+        status: ItemStatus.UNSPECIFIED,
+        detail: "it was not loaded again: the person, or its server, kept the page",
+      };
+    case "unknown":
+      return { status: ItemStatus.UNKNOWN_OUTCOME, detail: `nothing was loaded yet: ${maybeAsking}` };
   }
 }
 
-export async function pinTabs(action: PinTabs, context: Context): Promise<PinTabs_Result> {
+export function pinTabs(action: PinTabs, context: Context): Promise<PinTabs_Result> {
+  return pin(action, context, undefined);
+}
+
+/** Pins those that are not yet, unless it is too late, and compares with what was so before the first attempt. */
+export function recoverPinTabs(action: PinTabs, recovery: Recovery): Promise<PinTabs_Result> {
+  return pin(action, recovery, recovery.note as Before);
+}
+
+async function pin(action: PinTabs, context: Context, known: Before | undefined): Promise<PinTabs_Result> {
   const pinned = action.pinned ?? false;
-  const windows = await context.browser.windows.list();
+  const [targets, windows] = await Promise.all([findTabs(context, action.tabIds), context.browser.windows.list()]);
   const normal = new Set(windows.filter(isNormal).map(({ id }) => id));
-  const items = await setEach(context, action.tabIds, async (tab) => {
+  const before = known ?? (await beginWith(context, targets));
+  const tried = await eachTab(context, pinned ? targets : fromTheRight(targets), async (tab) => {
     if (!normal.has(tab.windowId)) {
       return { status: ItemStatus.UNSUPPORTED_WINDOW, detail: "only tabs of normal windows can be pinned" };
     }
-    const now = tab.pinned === pinned ? tab : await context.browser.tabs.update(tab.id, { pinned });
-    return now.pinned === pinned ? undefined : unchanged;
+    if (tab.pinned !== pinned) {
+      await context.browser.tabs.update(tab.id, { pinned });
+    }
+    return undefined;
   });
-  return create(PinTabs_ResultSchema, { pinnedCount: countOk(items), items });
+  const byId = new Map(tried.map((each) => [each.id, each]));
+  const { items, tabs } = await readBack(
+    context,
+    targets,
+    targets.map(({ id }) => byId.get(id) ?? notFound(id)),
+    (tab) => tab.pinned === pinned,
+  );
+  const effects = await effectsOf(context, before, { tabs, asked: pinned ? [] : ["unpinned"] });
+  return create(PinTabs_ResultSchema, { pinnedCount: countOk(items), items, ...effects });
 }
 
+/** The browser puts each tab that is unpinned in front of those that are not pinned: so they keep their order. */
+function fromTheRight(targets: readonly Target[]): Target[] {
+  return [...targets].sort((a, b) => (b.tab?.index ?? 0) - (a.tab?.index ?? 0));
+}
+
+/** Changes nothing but whether the tabs are heard: a tab that plays goes on playing, and one that is asleep stays so. */
 export async function muteTabs(action: MuteTabs, context: Context): Promise<MuteTabs_Result> {
   const muted = action.muted ?? false;
-  const items = await setEach(context, action.tabIds, async (tab) => {
-    const now = tab.muted === muted ? tab : await context.browser.tabs.update(tab.id, { muted });
-    return now.muted === muted ? undefined : unchanged;
+  const targets = await findTabs(context, action.tabIds);
+  const tried = await eachTab(context, targets, async (tab) => {
+    if (tab.muted !== muted) {
+      await context.browser.tabs.update(tab.id, { muted });
+    }
+    return undefined;
   });
+  const { items } = await readBack(context, targets, tried, (tab) => tab.muted === muted);
   return create(MuteTabs_ResultSchema, { mutedCount: countOk(items), items });
-}
-
-const unchanged = { status: ItemStatus.UNSPECIFIED, detail: "the browser left it as it was" };
-
-async function setEach(
-  context: Context,
-  ids: readonly string[],
-  set: (tab: TabInfo) => Promise<Pick<ItemOutcome, "status" | "detail"> | undefined>,
-): Promise<ItemOutcome[]> {
-  return eachTab(context, await findTabs(context, ids), set);
 }
 
 /** The tab in front of the window that has the focus, or had it last. */

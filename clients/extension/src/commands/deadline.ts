@@ -46,6 +46,9 @@ export class OutOfTime extends Error {
   override readonly name = "OutOfTime";
 }
 
+/** Thrown where it was time to answer before a call was made: nothing was done. */
+export class NotBegun extends OutOfTime {}
+
 /** Waits for a promise, but not longer than the signal allows. */
 export function inTime<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) {

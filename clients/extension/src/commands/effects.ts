@@ -9,6 +9,7 @@ import type { TabInfo, WindowInfo } from "../platform/port.js";
 import { compositeId } from "../state/identity.js";
 import type { Context } from "./context.js";
 import { pause } from "./deadline.js";
+import { type Target, tabsById } from "./targets.js";
 
 /** A tab as it was, by the browser's own ids. */
 export interface TabBefore {
@@ -25,7 +26,8 @@ export interface Before {
   /** Windows and groups in which there is no other tab: only those can the command have emptied. */
   readonly windows: readonly number[];
   readonly groups: readonly number[];
-  readonly focused?: number;
+  /** Windows that had the focus: one or, while another program has it, none. */
+  readonly focused: readonly number[];
 }
 
 /** What a command did. */
@@ -44,9 +46,9 @@ export interface Done {
 type Reader = Pick<Context, "browser" | "identity" | "current">;
 
 /** How long the browser may take to close a window after its last tab left, and to hand on the focus. */
-const settleMs = 1000;
+const settleMs = 500;
 const lookEveryMs = 25;
-/** From here on one question for all tabs is cheaper than one for each. */
+/** From here on one question for all windows is cheaper than one for each. */
 const askForAll = 8;
 
 /** Reads what a command that acts on some tabs could change. */
@@ -67,7 +69,6 @@ export async function readBefore(context: Reader, tabs: readonly TabInfo[]): Pro
   const shared = new Set(others.map(({ windowId }) => windowId));
   const sharedGroups = new Set(others.map(({ groupId }) => groupId));
   const groups = new Set(tabs.flatMap(({ groupId }) => (groupId === undefined ? [] : [groupId])));
-  const focused = focusedOf(windows);
   return {
     tabs: tabs.map(({ id, windowId, groupId, pinned }) => ({
       id,
@@ -77,11 +78,31 @@ export async function readBefore(context: Reader, tabs: readonly TabInfo[]): Pro
     })),
     windows: [...sources].filter((id) => !shared.has(id)),
     groups: [...groups].filter((id) => !sharedGroups.has(id)),
-    ...(focused === undefined ? {} : { focused }),
+    focused: focusedOf(windows),
   };
 }
 
-const focusedOf = (windows: readonly WindowInfo[]) => windows.find(({ focused }) => focused)?.id;
+const focusedOf = (windows: readonly WindowInfo[]) => windows.flatMap(({ id, focused }) => (focused ? [id] : []));
+
+/** Reads that, and writes down that the effect begins. */
+export async function beginWith(context: Context, targets: readonly Target[]): Promise<Before> {
+  const before = await readBefore(
+    context,
+    targets.flatMap(({ tab }) => tab ?? []),
+  );
+  await context.begin(before);
+  return before;
+}
+
+/** The side effects as a part of a result: nothing of it where nothing is known or nothing changed. */
+export async function effectsOf(
+  context: Reader,
+  before: Before | undefined,
+  done: Done,
+): Promise<{ readonly sideEffects?: SideEffects }> {
+  const effects = before === undefined ? undefined : await sideEffects(context, before, done);
+  return effects === undefined ? {} : { sideEffects: effects };
+}
 
 /** What a command changed beside what was asked; undefined where that is nothing. */
 export async function sideEffects(context: Reader, before: Before, done: Done): Promise<SideEffects | undefined> {
@@ -92,7 +113,7 @@ export async function sideEffects(context: Reader, before: Before, done: Done): 
   const now = await tabsNow(context, tabs);
   // Who still has a tab that was left alone was closed by somebody else, if at all.
   const emptied = before.windows.filter((id) => !left.windows.has(id));
-  const windows = await settled(context, emptied, now);
+  const windows = await settled(context, before, emptied, now);
   const open = new Set(windows.map(({ id }) => id));
   const closed = emptied.filter((id) => !open.has(id));
   const removed = await removedGroups(
@@ -134,10 +155,11 @@ function filled(effects: SideEffects): SideEffects | undefined {
 
 /** The tabs that are still there, by the ids that they had. */
 async function tabsNow(context: Reader, before: readonly TabBefore[]): Promise<Map<number, TabInfo>> {
-  const { tabs } = context.browser;
   const ids = before.map(({ id }) => [id, context.current(id)] as const);
-  const found = ids.length < askForAll ? await Promise.all(ids.map(([, id]) => tabs.get(id))) : await tabs.list();
-  const byId = new Map(found.flatMap((tab) => (tab === undefined ? [] : [[tab.id, tab] as const])));
+  const byId = await tabsById(
+    context,
+    ids.map(([, id]) => id),
+  );
   return new Map(
     ids.flatMap(([was, is]) => {
       const tab = byId.get(is);
@@ -146,24 +168,30 @@ async function tabsNow(context: Reader, before: readonly TabBefore[]): Promise<M
   );
 }
 
-/** The windows, once those without a tab have had the time to close. */
+/** The windows, once those without a tab have had the time to close, and to hand on the focus. */
 async function settled(
   context: Reader,
+  before: Before,
   emptied: readonly number[],
   now: ReadonlyMap<number, TabInfo>,
 ): Promise<WindowInfo[]> {
+  const { browser } = context;
   const inUse = new Set([...now.values()].map(({ windowId }) => windowId));
   const closing = emptied.filter((id) => !inUse.has(id));
-  let windows = await context.browser.windows.list();
-  for (let waited = 0; waited < settleMs && windows.some(({ id }) => closing.includes(id)); waited += lookEveryMs) {
-    const tabs = await Promise.all(closing.map((id) => context.browser.tabs.list(id).catch((): TabInfo[] => [])));
+  const focusMoves = closing.some((id) => before.focused.includes(id));
+  for (let waited = 0; ; waited += lookEveryMs) {
+    const windows = await browser.windows.list();
+    const open = closing.filter((id) => windows.some((window) => window.id === id));
+    const moved = !focusMoves || windows.some(({ focused }) => focused);
+    if ((open.length === 0 && moved) || waited >= settleMs) {
+      return windows;
+    }
+    const tabs = await Promise.all(open.map((id) => browser.tabs.list(id).catch((): TabInfo[] => [])));
     if (tabs.flat().length > 0) {
-      break; // a person has put one there
+      return windows; // a person has put one there
     }
     await pause(lookEveryMs);
-    windows = await context.browser.windows.list();
   }
-  return windows;
 }
 
 async function removedGroups(context: Reader, candidates: readonly number[]): Promise<number[]> {
@@ -181,11 +209,9 @@ function focusTaken(
   closed: readonly number[],
   windows: readonly WindowInfo[],
 ): number | undefined {
-  const focused = focusedOf(windows);
-  if (focused === undefined || focused === before.focused) {
-    return undefined;
-  }
-  const given = [...(done.mayFocus ?? []), ...(done.openedWindows ?? [])].includes(focused);
-  const inherited = before.focused !== undefined && closed.includes(before.focused);
-  return given || inherited ? focused : undefined;
+  const taken = focusedOf(windows).filter((id) => !before.focused.includes(id));
+  const mayHave = new Set([...(done.mayFocus ?? []), ...(done.openedWindows ?? [])]);
+  // With its window the focus goes to another one.
+  const inherited = before.focused.some((id) => closed.includes(id));
+  return taken.find((id) => mayHave.has(id) || inherited);
 }

@@ -11,87 +11,139 @@ import {
   type UngroupTabs_Result,
   UngroupTabs_ResultSchema,
 } from "@throwbar/es/pb/tabs";
-import { BrowserError, type GroupColour, type TabInfo } from "../platform/port.js";
+import { BrowserError, type GroupInfo, type TabInfo } from "../platform/port.js";
 import { groupColour } from "../state/convert.js";
 import { compositeId } from "../state/identity.js";
 import type { Context, Recovery } from "./context.js";
-import { countOk, item, notFound } from "./items.js";
-import { eachTab, findTabs, isNormal, singleFailure, type Target, whenFree } from "./targets.js";
+import { type Before, beginWith, effectsOf, readBefore } from "./effects.js";
+import { countOk, failedItem, item, notFound, unchanged } from "./items.js";
+import {
+  eachTab,
+  findTabs,
+  findWindow,
+  isNormal,
+  readBack,
+  singleFailure,
+  type Target,
+  tabsById,
+  whenFree,
+} from "./targets.js";
 
 /** Why a tab is left out of a group; undefined if it is not. */
-function leftOut({ id, tab }: Target, normal: ReadonlySet<number>): ItemOutcome | undefined {
+function leftOut({ id, tab }: Target, normal: ReadonlySet<number>, allowUnpin: boolean): ItemOutcome | undefined {
   if (tab === undefined) {
     return notFound(id);
   }
   if (!normal.has(tab.windowId)) {
     return item(id, ItemStatus.UNSUPPORTED_WINDOW, "only tabs of normal windows can be grouped");
   }
-  // The browser would unpin it without a word.
-  return tab.pinned ? item(id, ItemStatus.UNSPECIFIED, "pinned tabs are not grouped; unpin it first") : undefined;
+  return tab.pinned && !allowUnpin
+    ? item(id, ItemStatus.SKIPPED, "it is pinned, and grouping would unpin it; allowUnpin lets it")
+    : undefined;
 }
 
-async function groupable(context: Context, ids: readonly string[]) {
-  const targets = await findTabs(context, ids);
-  const normal = new Set((await context.browser.windows.list()).filter(isNormal).map(({ id }) => id));
-  const items = new Map(targets.map((target) => [target.id, leftOut(target, normal)]));
-  const tabs = targets.flatMap(({ id, tab }) => (tab === undefined || items.get(id) !== undefined ? [] : [tab]));
-  return { targets, items, tabs };
+interface Plan {
+  readonly targets: readonly Target[];
+  /** By the caller's ids, of those that are left out. */
+  readonly leftOut: ReadonlyMap<string, ItemOutcome>;
+  readonly tabs: readonly TabInfo[];
+  /** Undefined if there is nothing to group. */
+  readonly windowId: number | undefined;
+}
+
+async function plan(action: GroupTabs, context: Context): Promise<Plan> {
+  const into = action.windowId === undefined ? undefined : await findWindow(context, action.windowId);
+  if (into !== undefined && !isNormal(into)) {
+    throw new CommandFailure(ErrorCode.FAILED, `a ${into.kind} window has no groups; choose a normal one`);
+  }
+  const [targets, windows] = await Promise.all([findTabs(context, action.tabIds), context.browser.windows.list()]);
+  const normal = new Set(windows.filter(isNormal).map(({ id }) => id));
+  const out = new Map<string, ItemOutcome>();
+  for (const target of targets) {
+    const why = leftOut(target, normal, action.allowUnpin ?? false);
+    if (why !== undefined) {
+      out.set(target.id, why);
+    }
+  }
+  const tabs = targets.flatMap(({ id, tab }) => (tab === undefined || out.has(id) ? [] : [tab]));
+  return { targets, leftOut: out, tabs, windowId: into?.id ?? tabs[0]?.windowId };
+}
+
+/** Only its own rows: whether the tabs are in one window matters only before they are grouped. */
+function inOneWindow(action: GroupTabs, { tabs, windowId }: Plan): void {
+  if (action.windowId === undefined && tabs.some((tab) => tab.windowId !== windowId)) {
+    throw new CommandFailure(
+      ErrorCode.INVALID,
+      "the tabs are in different windows; give the windowId of the one to move them all to, or group those of each window by themselves",
+    );
+  }
 }
 
 export async function groupTabs(action: GroupTabs, context: Context): Promise<GroupTabs_Result> {
-  const { targets, items, tabs } = await groupable(context, action.tabIds);
-  const [first] = tabs;
-  if (first === undefined) {
-    return create(GroupTabs_ResultSchema, { items: targets.map(({ id }) => items.get(id) ?? notFound(id)) });
+  const planned = await plan(action, context);
+  const { targets, tabs, windowId } = planned;
+  if (windowId === undefined || tabs.length === 0) {
+    const items = targets.map(({ id }) => planned.leftOut.get(id) ?? notFound(id));
+    return create(GroupTabs_ResultSchema, { items });
   }
-  if (tabs.some(({ windowId }) => windowId !== first.windowId)) {
-    throw new CommandFailure(
-      ErrorCode.INVALID,
-      "the tabs are in different windows; move them into one window first, or group those of each window",
-    );
+  inOneWindow(action, planned);
+  const before = await readBefore(context, tabs);
+  await context.begin(before);
+  const made = await makeGroup(context, tabs, windowId);
+  if (typeof made !== "number") {
+    return failedGroup(context, planned, made);
   }
-  await context.begin(null);
-  const groupId = await makeGroup(context, tabs, first.windowId);
-  const colour = groupColour(action.colour ?? Colour.UNSPECIFIED);
-  const title = action.title;
-  if (title !== undefined || colour !== undefined) {
-    await named(context, groupId, title, colour);
-  }
-  return grouped(context, groupId, targets, items);
+  const named = await setLook(context, made, action);
+  return grouped(context, made, planned, before, named);
 }
 
-/** The browser groups all or, if one has just been closed, none: then the others are tried once more. */
-async function makeGroup(context: Context, tabs: readonly TabInfo[], windowId: number): Promise<number> {
-  const ids = tabs.map(({ id }) => id);
-  try {
-    return await whenFree(context, () => context.browser.tabs.group(ids, { windowId }));
-  } catch (error) {
-    const rest =
-      error instanceof BrowserError && error.kind === "noTab" ? ids.filter((id) => id !== error.missingId) : [];
-    if (rest.length === 0 || rest.length === ids.length) {
-      throw singleFailure(error);
-    }
+/** The browser groups all or, if some have just been closed, none: then the others are tried again. */
+async function makeGroup(context: Context, tabs: readonly TabInfo[], windowId: number): Promise<number | BrowserError> {
+  let ids = tabs.map(({ id }) => id);
+  for (;;) {
+    const some = ids;
     try {
-      return await whenFree(context, () => context.browser.tabs.group(rest, { windowId }));
-    } catch (again) {
-      throw singleFailure(again);
+      return await whenFree(context, () => context.browser.tabs.group(some, { windowId }));
+    } catch (error) {
+      const gone = error instanceof BrowserError && error.kind === "noTab" ? error.missingId : undefined;
+      ids = some.filter((id) => id !== gone);
+      if (ids.length === 0 || (error instanceof BrowserError && error.kind === "noWindow")) {
+        return error as BrowserError;
+      }
+      if (ids.length === some.length) {
+        throw singleFailure(error);
+      }
     }
   }
 }
 
-async function named(
-  context: Context,
-  groupId: number,
-  title: string | undefined,
-  colour: GroupColour | undefined,
-): Promise<void> {
-  const change = { ...(title === undefined ? {} : { title }), ...(colour === undefined ? {} : { colour }) };
+/** Nothing was grouped: the window or the tabs closed meanwhile. */
+async function failedGroup(context: Context, planned: Plan, error: BrowserError): Promise<GroupTabs_Result> {
+  const now = await tabsById(
+    context,
+    planned.tabs.map(({ id }) => id),
+  );
+  const items = planned.targets.map(
+    ({ id, tab }) =>
+      planned.leftOut.get(id) ?? (tab !== undefined && now.has(tab.id) ? failedItem(id, error) : notFound(id)),
+  );
+  return create(GroupTabs_ResultSchema, { items });
+}
+
+/** Gives the group the title and colour that were asked for. Returns why that did not work; empty if it did. */
+async function setLook(context: Context, groupId: number, action: GroupTabs): Promise<string> {
+  const colour = groupColour(action.colour ?? Colour.UNSPECIFIED);
+  const { title } = action;
+  if (title === undefined && colour === undefined) {
+    return "";
+  }
+  const look = { ...(title === undefined ? {} : { title }), ...(colour === undefined ? {} : { colour }) };
   try {
-    await whenFree(context, () => context.browser.groups.update(groupId, change));
+    await whenFree(context, () => context.browser.groups.update(groupId, look));
+    return "";
   } catch (error) {
-    if (!(error instanceof BrowserError && error.kind === "noGroup")) {
-      throw singleFailure(error);
-    }
+    // The group exists, and is what was asked for most.
+    return `grouped, but without its title and colour: ${error instanceof Error ? error.message : String(error)}`;
   }
 }
 
@@ -99,46 +151,77 @@ async function named(
 async function grouped(
   context: Context,
   groupId: number,
-  targets: readonly Target[],
-  before: ReadonlyMap<string, ItemOutcome | undefined>,
+  planned: Plan,
+  before: Before | undefined,
+  detail: string,
 ): Promise<GroupTabs_Result> {
-  const now = new Map((await context.browser.tabs.list()).map((tab) => [tab.id, tab]));
-  const items = targets.map(({ id, tab, newId }) => {
-    const known = before.get(id);
-    if (known !== undefined) {
-      return known;
+  const now = await tabsById(
+    context,
+    planned.tabs.map(({ id }) => context.current(id)),
+  );
+  const inside: number[] = [];
+  const items = planned.targets.map(({ id, tab, newId }) => {
+    const known = planned.leftOut.get(id);
+    const is = tab === undefined ? undefined : now.get(context.current(tab.id));
+    if (known !== undefined || tab === undefined || is === undefined) {
+      return known ?? notFound(id);
     }
-    const is = tab === undefined ? undefined : now.get(tab.id);
-    return is?.groupId === groupId ? item(id, ItemStatus.OK, "", newId) : notFound(id);
+    if (is.groupId !== groupId) {
+      return unchanged(id, newId);
+    }
+    inside.push(tab.id);
+    return item(id, ItemStatus.OK, detail, newId);
   });
   const groupedCount = countOk(items);
-  const id = groupedCount === 0 ? "" : compositeId(context.identity, "group", groupId);
-  return create(GroupTabs_ResultSchema, { groupId: id, groupedCount, items });
+  return create(GroupTabs_ResultSchema, {
+    groupId: groupedCount === 0 ? "" : compositeId(context.identity, "group", groupId),
+    groupedCount,
+    items,
+    ...(await effectsOf(context, before, { tabs: inside })),
+  });
 }
 
 /** If all of the tabs are in one group that looks as asked, that was it. */
 export async function recoverGroupTabs(action: GroupTabs, recovery: Recovery): Promise<GroupTabs_Result> {
-  const { targets, items, tabs } = await groupable(recovery, action.tabIds);
-  const groupId = tabs[0]?.groupId;
+  const planned = await plan(action, recovery);
+  const before = (recovery.note ?? undefined) as Before | undefined;
+  const groupId = planned.tabs[0]?.groupId;
   const group = (await recovery.browser.groups.list()).find(({ id }) => id === groupId);
-  const colour = groupColour(action.colour ?? Colour.UNSPECIFIED);
-  const asAsked =
-    group !== undefined &&
-    tabs.every((tab) => tab.groupId === group.id) &&
-    (action.title === undefined || action.title === group.title) &&
-    (colour === undefined || colour === group.colour);
-  if (!asAsked) {
+  if (group === undefined || !asAsked(action, planned, group)) {
     throw new CommandFailure(ErrorCode.INTERRUPTED, "the browser stopped the extension while the tabs were grouped");
   }
-  return grouped(recovery, group.id, targets, items);
+  return grouped(recovery, group.id, planned, before, "");
 }
 
-export async function ungroupTabs(action: UngroupTabs, context: Context): Promise<UngroupTabs_Result> {
-  const items = await eachTab(context, await findTabs(context, action.tabIds), async (tab) => {
+function asAsked(action: GroupTabs, { tabs, windowId }: Plan, group: GroupInfo): boolean {
+  const colour = groupColour(action.colour ?? Colour.UNSPECIFIED);
+  return (
+    tabs.every((tab) => tab.groupId === group.id) &&
+    group.windowId === windowId &&
+    (action.title === undefined || action.title === group.title) &&
+    (colour === undefined || colour === group.colour)
+  );
+}
+
+export function ungroupTabs(action: UngroupTabs, context: Context): Promise<UngroupTabs_Result> {
+  return ungroup(action, context, undefined);
+}
+
+/** Takes out those that are still in a group, unless it is too late, and compares with what was so before the first attempt. */
+export function recoverUngroupTabs(action: UngroupTabs, recovery: Recovery): Promise<UngroupTabs_Result> {
+  return ungroup(action, recovery, recovery.note as Before);
+}
+
+async function ungroup(action: UngroupTabs, context: Context, known: Before | undefined): Promise<UngroupTabs_Result> {
+  const targets = await findTabs(context, action.tabIds);
+  const before = known ?? (await beginWith(context, targets));
+  const tried = await eachTab(context, targets, async (tab) => {
     if (tab.groupId !== undefined) {
       await context.browser.tabs.ungroup([tab.id]);
     }
     return undefined;
   });
-  return create(UngroupTabs_ResultSchema, { ungroupedCount: countOk(items), items });
+  const { items, tabs } = await readBack(context, targets, tried, ({ groupId }) => groupId === undefined);
+  const effects = await effectsOf(context, before, { tabs, asked: ["ungrouped"] });
+  return create(UngroupTabs_ResultSchema, { ungroupedCount: countOk(items), items, ...effects });
 }

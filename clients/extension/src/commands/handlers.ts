@@ -2,10 +2,10 @@
 import type { ActionOf, Case, Handlers, ResultOf } from "@throwbar/es/commands";
 import { declined } from "@throwbar/es/commands";
 import type { BrowserPort } from "../platform/port.js";
-import { activateTab, getActiveTab, muteTabs, pinTabs, reloadTabs } from "./change.js";
+import { activateTab, getActiveTab, muteTabs, pinTabs, recoverPinTabs, reloadTabs } from "./change.js";
 import { closeTabs, closeTabsByUrl, recoverCloseTabs, recoverCloseTabsByUrl } from "./close.js";
 import type { Context, Recovery } from "./context.js";
-import { groupTabs, recoverGroupTabs, ungroupTabs } from "./group.js";
+import { groupTabs, recoverGroupTabs, recoverUngroupTabs, ungroupTabs } from "./group.js";
 import { moveTabs, recoverMoveTabs } from "./move.js";
 import { navigateTab, openTab, recoverNavigateTab, recoverOpenTab } from "./open.js";
 import { recoverRestoreTabs, restoreTabs } from "./restore.js";
@@ -49,10 +49,10 @@ export const recoveries = {
   activateTab: "again",
   navigateTab: recoverNavigateTab,
   reloadTabs: "interrupted",
-  pinTabs: "again",
+  pinTabs: recoverPinTabs,
   muteTabs: "again",
   groupTabs: recoverGroupTabs,
-  ungroupTabs: "again",
+  ungroupTabs: recoverUngroupTabs,
   moveTabs: recoverMoveTabs,
   saveTabs: recoverSaveTabs,
   restoreTabs: recoverRestoreTabs,

@@ -5,8 +5,8 @@ import { type ItemOutcome, ItemStatus } from "@throwbar/es/pb/state";
 import { BrowserError, type TabInfo, type WindowInfo } from "../platform/port.js";
 import { compositeId, nativeId } from "../state/identity.js";
 import type { Context } from "./context.js";
-import { inTime, pause } from "./deadline.js";
-import { failedItem, item, notFound } from "./items.js";
+import { inTime, NotBegun, pause } from "./deadline.js";
+import { failedItem, item, notFound, unchanged } from "./items.js";
 
 /** A tab that a caller named. */
 export interface Target {
@@ -21,8 +21,10 @@ export interface FoundTarget extends Target {
   readonly tab: TabInfo;
 }
 
-/** From here on one question for all tabs is cheaper than one for each. */
-const askForAll = 8;
+export const isFound = (target: Target): target is FoundTarget => target.tab !== undefined;
+
+/** From here on one question for all tabs is cheaper than one for each, of which each takes a tenth of a millisecond. */
+export const askForAll = 32;
 
 function wrongForm(id: string, what: string): CommandFailure {
   return new CommandFailure(
@@ -102,33 +104,70 @@ export function singleFailure(error: unknown): unknown {
       return new CommandFailure(ErrorCode.NOT_FOUND, error.message);
     case "busy":
       return new CommandFailure(ErrorCode.BUSY, error.message, true);
+    case "refusedUrl":
+      return new CommandFailure(ErrorCode.REFUSED, error.message);
     default:
       return new CommandFailure(ErrorCode.FAILED, error.message);
   }
 }
 
+type Timed = Pick<Context, "signal" | "deadline">;
+
 const busyPauses = [50, 100, 200, 400, 800];
 
-/** Repeats a call while a person drags the tab. Only for calls that the browser refuses whole. */
-export async function whenFree<T>(context: Context, run: () => Promise<T>): Promise<T> {
+/**
+ * Repeats a call while a person drags the tab. Only for calls that the browser refuses whole. Nothing is called once it is time to
+ * answer.
+ */
+export async function whenFree<T>(context: Timed, run: () => Promise<T>): Promise<T> {
   for (const ms of busyPauses) {
     try {
-      return await inTime(run(), context.signal);
+      return await begun(context, run);
     } catch (error) {
       if (!(error instanceof BrowserError && error.kind === "busy") || context.signal.aborted) {
         throw error;
       }
+      await pause(ms, context.signal);
+      if (context.signal.aborted) {
+        throw error;
+      }
     }
-    await pause(ms, context.signal);
   }
-  return inTime(run(), context.signal);
+  return begun(context, run);
 }
 
-/** Does the same to each tab, all at once, and says for each one what came of it. */
+async function begun<T>({ signal, deadline }: Timed, run: () => Promise<T>): Promise<T> {
+  if (signal.aborted || deadline.passed) {
+    throw new NotBegun("no time left");
+  }
+  return inTime(run(), signal);
+}
+
+/** The tabs that are there now, by their ids. */
+export async function tabsById(
+  context: Pick<Context, "browser">,
+  ids: readonly number[],
+): Promise<Map<number, TabInfo>> {
+  const { tabs } = context.browser;
+  const found = ids.length < askForAll ? await Promise.all(ids.map((id) => tabs.get(id))) : await tabs.list();
+  return new Map(found.flatMap((tab) => (tab === undefined ? [] : [[tab.id, tab] as const])));
+}
+
+type Outcome = Omit<ItemOutcome, "id" | "newId" | "$typeName">;
+
+/** Does the same to each tab, all at once, and says for each one what came of it. Repeats what a person who drags a tab keeps off. */
 export function eachTab(
   context: Context,
   targets: readonly Target[],
-  run: (tab: TabInfo) => Promise<Omit<ItemOutcome, "id" | "newId" | "$typeName"> | undefined>,
+  run: (tab: TabInfo) => Promise<Outcome | undefined>,
+): Promise<ItemOutcome[]> {
+  return eachOnce(targets, (tab) => whenFree(context, () => run(tab)));
+}
+
+/** The same for what repeats by itself what can be repeated. */
+export function eachOnce(
+  targets: readonly Target[],
+  run: (tab: TabInfo) => Promise<Outcome | undefined>,
 ): Promise<ItemOutcome[]> {
   return Promise.all(
     targets.map(async ({ id, tab, newId }) => {
@@ -136,11 +175,45 @@ export function eachTab(
         return notFound(id);
       }
       try {
-        const other = await whenFree(context, () => run(tab));
+        const other = await run(tab);
         return item(id, other?.status ?? ItemStatus.OK, other?.detail, newId);
       } catch (error) {
         return failedItem(id, error);
       }
     }),
   );
+}
+
+export interface ReadBack {
+  readonly items: ItemOutcome[];
+  /** The tabs that are as asked, by the ids that they had before. */
+  readonly tabs: number[];
+}
+
+/** What each tab's outcome is once the browser was read again: one that is as asked is OK, whatever the call said. */
+export async function readBack(
+  context: Context,
+  targets: readonly Target[],
+  tried: readonly ItemOutcome[],
+  isSo: (tab: TabInfo) => boolean,
+): Promise<ReadBack> {
+  const ids = targets.filter(isFound).map(({ tab }) => context.current(tab.id));
+  const now = await tabsById(context, ids);
+  const done: number[] = [];
+  const items = targets.map(({ id, tab, newId }, at) => {
+    const was = tried[at] ?? notFound(id);
+    const is = tab === undefined ? undefined : now.get(context.current(tab.id));
+    if (tab === undefined || is === undefined) {
+      return notFound(id);
+    }
+    if (was.status === ItemStatus.UNSUPPORTED_WINDOW) {
+      return was;
+    }
+    if (isSo(is)) {
+      done.push(tab.id);
+      return item(id, ItemStatus.OK, "", newId);
+    }
+    return was.status === ItemStatus.OK ? unchanged(id, newId) : was;
+  });
+  return { items, tabs: done };
 }

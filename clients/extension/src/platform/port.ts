@@ -43,7 +43,18 @@ export interface GroupInfo {
   readonly collapsed: boolean;
 }
 
-export type BrowserErrorKind = "noTab" | "noWindow" | "noGroup" | "busy" | "unsupportedWindow" | "other";
+export type BrowserErrorKind =
+  | "noTab"
+  | "noWindow"
+  | "noGroup"
+  /** A person drags a tab. */
+  | "busy"
+  | "unsupportedWindow"
+  /** The browser opens no such address. */
+  | "refusedUrl"
+  /** A tab of another window would come between the tabs of a group. */
+  | "splitsGroup"
+  | "other";
 
 /** A call that the browser refused. */
 export class BrowserError extends Error {
@@ -80,13 +91,18 @@ export interface TabsPort {
   list(windowId?: number): Promise<TabInfo[]>;
   /** Undefined if there is no such tab. */
   get(id: number): Promise<TabInfo | undefined>;
+  /** Given active, it takes the focus for the window, too; a minimized window unfolds and takes it in any case. */
   create(tab: NewTab): Promise<TabInfo>;
+  /** Showing a tab leaves the focus and the state of its window as they are. */
   update(id: number, change: TabChange): Promise<TabInfo>;
   /**
    * Settles once all are closed; stays open while a page asks the person. Stops at the first id that is not known. Asking a
    * second time for a tab whose page asks closes it without an answer.
    */
   remove(ids: readonly number[]): Promise<void>;
+  /**
+   * Pinned tabs stay in front, and lose the pin in another window. A tab that comes to stand between two of one group joins it.
+   */
   move(id: number, to: { readonly windowId?: number; readonly index: number }): Promise<TabInfo>;
   reload(id: number, bypassCache: boolean): Promise<void>;
   /** Adds tabs to a group, or to a new one in the given window; returns the group's id. */
@@ -98,9 +114,10 @@ export interface WindowsPort {
   list(): Promise<WindowInfo[]>;
   /** The one that had the focus last; undefined if there is none. */
   lastFocused(): Promise<number | undefined>;
+  /** Asks the system to give it the focus, which may come later or not at all. Unfolds a minimized one. */
   focus(id: number): Promise<void>;
-  /** Opens a window with one tab. It gets the focus unless that is false. */
-  create(url: string, focused?: boolean): Promise<TabInfo>;
+  /** Opens a window with one tab. It does not get the focus. */
+  create(url: string): Promise<TabInfo>;
 }
 
 export interface GroupsPort {

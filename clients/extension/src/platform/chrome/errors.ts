@@ -7,6 +7,13 @@ const forms: readonly (readonly [RegExp, BrowserErrorKind])[] = [
   [/no current window|no last-focused window/i, "noWindow"],
   [/cannot be (?:edited|modified) right now/i, "busy"],
   [/normal windows|not supported by tabs in this window|grouping is not supported/i, "unsupportedWindow"],
+  [
+    /^invalid url: |urls are not allowed|^cannot navigate to |^navigation rejected|cannot be opened with tabs\.create/i,
+    "refusedUrl",
+  ],
+  // What the browser says to addresses that would end or break it.
+  [/^i'm sorry\. i'm afraid i can't do that/i, "refusedUrl"],
+  [/disrupt group continuity/i, "splitsGroup"],
 ];
 
 /** Reads what the browser says in words. */

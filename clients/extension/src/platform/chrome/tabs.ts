@@ -104,10 +104,12 @@ export const chromeWindows: WindowsPort = {
     }
   },
   focus: async (id) => {
-    await call(() => chrome.windows.update(id, { focused: true }));
+    const { state } = await call(() => chrome.windows.get(id));
+    const unfold = state === "minimized" ? { state: "normal" as const } : {};
+    await call(() => chrome.windows.update(id, { focused: true, ...unfold }));
   },
-  create: async (url, focused = true) => {
-    const made = await call(() => chrome.windows.create({ url, focused }));
+  create: async (url) => {
+    const made = await call(() => chrome.windows.create({ url, focused: false }));
     const tab = made?.tabs?.[0];
     if (tab === undefined) {
       throw new BrowserError("other", "The browser opened no window.");
