@@ -6,6 +6,9 @@ import type { Replaced, StatePush } from "../src/state/push.js";
 import { identity } from "./fake/context.js";
 import { Restless } from "./fake/restless.js";
 
+// Thousands of tabs take a moment on a busy machine.
+vi.setConfig({ testTimeout: 60_000 });
+
 beforeEach(() => {
   vi.useFakeTimers();
 });

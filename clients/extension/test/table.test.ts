@@ -105,4 +105,4 @@ test("the difference of two states makes one of the other, after a journey as JS
     expect(rows(table), `seed ${seed}`).toEqual(rows(to));
     expect(isEmpty(difference(table, to, []))).toBe(true);
   }
-});
+}, 60_000);
