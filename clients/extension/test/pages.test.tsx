@@ -31,6 +31,8 @@ const find = <E extends Element = HTMLElement>(selector: string) => {
   return element;
 };
 
+const seesPrivate = async () => false;
+
 const about = async () => ({ version: "1", agent: "Chromium 156", platform: "linux" });
 
 /** A server that pairs one code. */
@@ -91,7 +93,7 @@ function settings() {
   const hub = new FakeHub();
   const { transport } = pairing();
   const link = hub.part();
-  const parts = { storage, messages: hub.part(), about, allow: async () => true, transport };
+  const parts = { storage, messages: hub.part(), about, seesPrivate, allow: async () => true, transport };
   const say = (status: LinkStatus) => link.send({ to: "pages", kind: "status", status });
   return { storage, parts, say };
 }
