@@ -388,6 +388,30 @@ test("without a window openTab takes one that is not minimized", async () => {
   expect(browser.in(other).map(({ id }) => tabId(id))).toContain(result.tabId);
 });
 
+test("a minimized window is not unfolded for a tab: it comes from another window", async () => {
+  const { browser, home, other } = twoWindows();
+  browser.window(other).state = "minimized";
+  const created: (number | undefined)[] = [];
+  const { create } = browser.tabs;
+  browser.tabs.create = (tab) => {
+    created.push(tab.windowId);
+    return create(tab);
+  };
+  const value = { url: "https://d.test/", windowId: windowId(other) };
+  const result = await run<"openTab">({ case: "openTab", value }, bench(browser).context);
+  expect(created).toEqual([home]);
+  expect(browser.in(other).at(-1)).toMatchObject({ url: "https://d.test/", active: true });
+  expect(result.sideEffects).toBeUndefined();
+  const { move } = browser.tabs;
+  browser.tabs.move = (id, to) => {
+    browser.closeWindow(other);
+    return move(id, to);
+  };
+  const count = browser.in(home).length;
+  expect(await failure({ case: "openTab", value }, bench(browser).context)).toBe("NOT_FOUND");
+  expect(browser.in(home)).toHaveLength(count);
+});
+
 test("100 tabs are loaded again at once", async () => {
   const browser = new FakeBrowser(...Array.from({ length: 100 }, (_, at) => `https://t${at}.test/`));
   const tabIds = browser.tabList.map(({ id }) => tabId(id));
