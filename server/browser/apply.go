@@ -50,6 +50,12 @@ func (s *State) apply(ds *deviceState, c change, shown func()) error {
 		return tooMuch()
 	}
 	s.put(ds, p)
+	s.show(ds, p, c, ds.boot, shown)
+	return nil
+}
+
+// show lets queries see a change, whose fresh rows are in the index. Of is the boot tag that all ids have then.
+func (s *State) show(ds *deviceState, p *plan, c change, of string, shown func()) {
 	order, shifts := ds.arrange(p, c.whole)
 	s.mu.Lock()
 	for id := range p.names.left {
@@ -73,13 +79,12 @@ func (s *State) apply(ds *deviceState, c change, shown func()) error {
 		ds.byTab[ds.rows[r].tab] = r
 		ds.pages[r/search.PageSize].shown |= 1 << (r % search.PageSize)
 	}
-	ds.remember(p, c)
+	ds.remember(p, c, of)
 	s.hide(ds, p.old)
-	ds.order, ds.windows, ds.groups, ds.bytes, ds.of = order, p.windows, p.groups, p.bytes, ds.boot
+	ds.order, ds.windows, ds.groups, ds.bytes, ds.of = order, p.windows, p.groups, p.bytes, of
 	shown()
 	s.mu.Unlock()
 	s.clear(ds, p.old)
-	return nil
 }
 
 // plan compares a change with the state.
@@ -94,7 +99,7 @@ func (ds *deviceState) plan(c change) *plan {
 		fresh := rowOf(t)
 		at, known := p.names.at(ds, id)
 		known = known && !foreign
-		if known && ds.rows[at].title == fresh.title && ds.rows[at].text == fresh.text {
+		if known && ds.rows[at].alike(&fresh) {
 			fresh.text = ds.rows[at].text
 			if fresh != ds.rows[at] || !c.whole { // a place that a delta names counts, also where it is the old one
 				p.same = append(p.same, moved{at: at, row: fresh})
@@ -176,6 +181,7 @@ func (p *plan) merge(ds *deviceState, c change) {
 	for _, w := range c.windows {
 		p.windows[w.GetWindowId()] = &commandv1.Window{
 			WindowId: w.GetWindowId(), Kind: clip(w.GetKind(), maxWord), Focused: w.GetFocused(), State: clip(w.GetState(), maxWord),
+			Private: w.GetPrivate(),
 		}
 	}
 	if len(c.groups) > 0 {
@@ -197,7 +203,7 @@ func (s *State) put(ds *deviceState, p *plan) {
 		var domain [batch]string
 		for i := range some {
 			terms[i] = analyzer.Terms(texts(some[i].titleText(), some[i].url()))
-			domain[i] = domainOf(some[i].url())
+			domain[i] = some[i].domain()
 		}
 		s.mu.Lock()
 		for i := range some {

@@ -67,6 +67,7 @@ type part struct {
 	err    error                 // why it is not accepted
 	live   *live                 // set once it is accepted
 
+	private  bool            // something that it is about is in a private window
 	together int             // on how many targets the whole request acts
 	decision policy.Decision // of policy
 }
@@ -153,6 +154,9 @@ func (d *Dispatcher) find(req Request, p *part, saved map[string]Saved) error {
 	}
 	p.device = device
 	if err := d.checkRefs(p); err != nil {
+		return err
+	}
+	if err := d.checkPrivate(p); err != nil {
 		return err
 	}
 	return checkSaved(p, saved)
@@ -301,7 +305,7 @@ func (d *Dispatcher) record(o *Order, p *part) Record {
 	}
 	return Record{
 		Group: o.group, Workspace: o.Request.Workspace, Device: p.device.ID, Name: p.entry.Name,
-		Principal: o.Request.Principal, Attached: !o.Request.Detached, Conversation: o.Request.Conversation,
+		Principal: o.Request.Principal, Attached: !o.Request.Detached, Private: p.private, Conversation: o.Request.Conversation,
 		Request: strings.ReplaceAll(o.Request.RequestID, "\x00", ""), Origin: o.Request.origin(), TTL: ttl,
 	}
 }
@@ -367,7 +371,7 @@ func (d *Dispatcher) kept(p *part, now time.Time) []*commandv1.SavedTab {
 	var saved []*commandv1.SavedTab
 	for _, id := range p.tabs {
 		tab := d.Browser.Describe(id)
-		if tab == nil {
+		if tab == nil || d.Browser.Private(id) {
 			continue
 		}
 		tab.SavedId = d.NewID()

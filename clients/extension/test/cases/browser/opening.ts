@@ -170,8 +170,8 @@ export const opening: readonly BrowserCase[] = [
     id: "create-window",
     title: "Opening a window that is not to have the focus",
     source: "tried here",
-    chromium: "Answers before the page has come; the focus stays where it is.",
-    ours: "Done only where no window is left to open a tab in; the side effects name it.",
+    chromium: "Answers before the page has come, and gives the window the focus unless it is told not to.",
+    ours: "Done only where no window is left to open a tab in, and without the focus; the side effects name it.",
     run: async (stage) => {
       const { windows } = stage.browser;
       const { url, pendingUrl, active, windowId } = await windows.create("http://a.test/");
