@@ -365,6 +365,14 @@ test("an empty tab instead of the address is closed again", async () => {
   expect(browser.tabList).toHaveLength(count);
 });
 
+test("a tab that is about to say that there is no such server is no empty one", async () => {
+  const { browser } = twoWindows();
+  browser.tabs.create = async () => browser.addTab("", undefined, { loading: true });
+  const result = await run<"openTab">({ case: "openTab", value: { url: a } }, bench(browser).context);
+  expect(browser.tab(browser.tabList.at(-1)?.id ?? 0).url).toBe("");
+  expect(result.url).toBe(a);
+});
+
 test("openTab in front never asks the browser to create it there", async () => {
   const { browser } = twoWindows();
   const actives: boolean[] = [];

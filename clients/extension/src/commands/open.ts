@@ -145,7 +145,8 @@ async function appeared(context: Context, { id }: TabInfo): Promise<void> {
         "the tab closed at once: the address may be a file that was saved, or belong to another program",
       );
     }
-    if (address(now) === "") {
+    // While it loads, the browser may be about to say that there is no such server.
+    if (address(now) === "" && !now.loading) {
       await browser.tabs.remove([id]).catch(() => undefined);
       throw new CommandFailure(
         ErrorCode.FAILED,
