@@ -55,11 +55,12 @@ test("the panel says that it needs an operator token, and takes one from the set
   await f.page.click("#operator-button");
   await panel.waitForSelector("#message:enabled");
   expect(await panel.textContent(".model")).toBe("scripted");
-  expect(await panel.textContent("#state")).toBe("Connected.");
+  await expect.poll(() => panel.textContent("#state"), soon).toMatch(/^Connected · work laptop/);
 });
 
 test("one sentence closes the YouTube tabs of the work laptop and nothing else, and the answer is streamed", async () => {
   await f.open(...youtube, ...others);
+  await panel.bringToFront();
   await panel.evaluate(() => {
     const lengths: number[] = [];
     Object.assign(globalThis, { lengths });
@@ -83,10 +84,11 @@ test("one sentence closes the YouTube tabs of the work laptop and nothing else, 
     ["searchTabs", "succeeded"],
     ["closeTabs", "succeeded"],
   ]);
-  const results = await panel.$$eval("details.tool pre:last-of-type", (all) =>
-    all.map((each) => each.textContent ?? ""),
-  );
-  expect(JSON.parse(results[2] ?? "")).toMatchObject({ closedCount: 3, deviceName: "work laptop" });
+  const close = panel.locator('details.tool[data-name="closeTabs"]');
+  expect(await close.locator("summary").textContent()).toBe("Close tabs · work laptop · 3 closed: done");
+  await close.locator("summary").click();
+  const told = await close.locator("pre.told").textContent();
+  expect(JSON.parse(told ?? "")).toMatchObject({ closedCount: 3, deviceName: "work laptop" });
   const lengths = await panel.evaluate(() => (globalThis as unknown as { lengths: number[] }).lengths);
   expect(lengths.length).toBeGreaterThan(3);
   const open = (await f.realTabs()).map(({ url }) => url).filter((url) => url.includes(".test/"));
@@ -107,7 +109,7 @@ test("Stop ends the turn", async () => {
   await panel.fill("#message", "tell me something long");
   await panel.click("#send");
   await panel.click("#stop");
-  await expect.poll(() => panel.textContent("#lines .notice:last-of-type"), soon).toBe("Stopped.");
+  await expect.poll(() => panel.locator("#lines .notice").last().textContent(), soon).toBe("Stopped.");
   await panel.waitForSelector("#stop", { state: "detached" });
 });
 

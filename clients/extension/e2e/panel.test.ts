@@ -51,6 +51,7 @@ const lastAnswer = () => panel.locator("#lines .agent").last();
 async function say(text: string): Promise<void> {
   await panel.fill("#message", text);
   await panel.press("#message", "Enter");
+  await expect.poll(() => panel.locator("#lines .person").last().textContent(), soon).toBe(text);
 }
 
 test("with the keyboard alone: write, send, read, approve, go to another conversation and back", async () => {
@@ -73,6 +74,8 @@ test("with the keyboard alone: write, send, read, approve, go to another convers
     await panel.keyboard.press("Shift+Tab");
   }
   await panel.keyboard.press("Enter");
+  // The buttons go; whoever used them stays at the card.
+  await expect.poll(() => focused(panel), soon).toBe("Approval: Close tabs");
   await expect.poll(() => panel.locator(".agent li").count(), soon).toBe(2);
   await panel.waitForSelector("#send");
   expect(await panel.textContent("#waiting")).toBe("0");
@@ -96,7 +99,6 @@ test("with the keyboard alone: write, send, read, approve, go to another convers
   await expect.poll(() => focused(panel), soon).toBe("find-conversation");
   await panel.keyboard.type("youtube");
   await panel.keyboard.press("ArrowDown");
-  await picture(panel, "panel-conversations");
   await panel.keyboard.press("Enter");
   await expect.poll(() => panel.locator(".agent li").count(), soon).toBe(2);
   await expect.poll(() => focused(panel), soon).toBe("message");
@@ -210,9 +212,49 @@ test("two panels show what the command line asks, and both drop it when one deci
   await second.locator(".conversation", { hasText: "YouTube" }).click();
   await expect.poll(() => second.locator(".agent li").count(), soon).toBe(2);
   await picture(second, "panel-dark");
+  await second.click("#conversations");
+  await second.waitForSelector(".conversation");
+  await picture(second, "panel-conversations");
   await second.close();
   await panel.bringToFront();
   await panel.click("#waiting");
+});
+
+test("a call is changed before it runs, and the server runs what was changed; a pattern is remembered", async () => {
+  const [, kept] = await f.open(videos[1] as string, videos[2] as string);
+  const ids = await Promise.all([f.idOf(videos[1] as string), f.idOf(videos[2] as string)]);
+  const run = f.server.cli("call", "closeTabs", "--tab-ids", ids.join(","));
+  await panel.bringToFront();
+  await expect.poll(() => panel.textContent("#waiting"), soon).toBe("1");
+  await panel.click("#waiting");
+  const card = panel.locator("#waiting-sheet .approval");
+  await card.locator(".edit").click();
+  await card.locator(".items input").nth(1).uncheck();
+  await card.locator(".remember summary").click();
+  await card.getByLabel("Do not ask whoever asked this again").check();
+  await card.locator(".pattern input[type=checkbox]").check();
+  expect(await card.locator(".pattern > input").inputValue()).toBe("http://youtube.test/*");
+  await picture(panel, "panel-edit");
+  await card.locator(".approve").click();
+  await expect.poll(() => card.textContent(), soon).toMatch(/Approved by you.*with changes · remembered/);
+  const { code, out } = await run;
+  expect({ code, out }).toMatchObject({ code: 0, out: expect.stringMatching(/closed count\s+1/) });
+  await expect.poll(async () => (await f.realTabs()).map(({ url }) => url), soon).not.toContain(videos[1]);
+  expect(kept?.isClosed()).toBe(false);
+  await panel.click("#waiting");
+  // The same again, at an address that fits, is not asked about any more.
+  await f.inStep();
+  const again = await f.server.cli("call", "closeTabs", "--tab-ids", ids[1] as string);
+  expect(again.code).toBe(0);
+  await expect.poll(() => kept?.isClosed(), soon).toBe(true);
+  expect(await panel.textContent("#waiting")).toBe("0");
+});
+
+test("the settings have the same look", async () => {
+  await f.page.bringToFront();
+  await f.page.setViewportSize({ width: 720, height: 900 });
+  await picture(f.page, "settings");
+  await panel.bringToFront();
 });
 
 test("the head says how this browser is connected", async () => {

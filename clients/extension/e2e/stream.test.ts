@@ -28,9 +28,9 @@ beforeAll(async () => {
     jsxImportSource: "preact",
   });
   script = built.outputFiles[0]?.text ?? "";
-  styles = (await Promise.all(["page.css", "panel.css"].map((name) => readFile(`${here}static/${name}`, "utf8")))).join(
-    "\n",
-  );
+  styles = (
+    await Promise.all(["page.css", "panel.css", "cards.css"].map((name) => readFile(`${here}static/${name}`, "utf8")))
+  ).join("\n");
   const args = ["--disable-gpu", ...(process.getuid?.() === 0 ? ["--no-sandbox"] : [])];
   browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args });
 });

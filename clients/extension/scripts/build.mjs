@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { manifestOf, targetOf, targets } from "./manifest.mjs";
-import { pureEnums } from "./pure.mjs";
+import { smallProtobuf } from "./protobuf.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const elsewhere = process.env.THROWBAR_EXTENSION_OUT;
@@ -59,7 +59,7 @@ async function buildTarget(target, out) {
     jsx: "automatic",
     jsxImportSource: "preact",
     logLevel: "warning",
-    plugins: [platform(target), pureEnums],
+    plugins: [platform(target), smallProtobuf],
   });
   await cp(`${root}static`, out, { recursive: true, filter: (file) => !target.without.includes(basename(file)) });
   await writeFile(`${out}/manifest.json`, `${JSON.stringify(manifestOf(target), undefined, 2)}\n`);

@@ -198,7 +198,7 @@ describe("force", () => {
       await vi.advanceTimersByTimeAsync(200);
       expect(await closing).toMatchObject({ closedCount: 2 });
       expect(browser.removals).toEqual([guarded, ids[1], guarded]);
-      expect(browser.tab(unnamed).asked).toBe(false);
+      expect(browser.tab(unnamed).askedAt).toBeUndefined();
     } finally {
       vi.useRealTimers();
     }

@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 const folder = fileURLToPath(new URL("../static/", import.meta.url));
 const page = await readFile(`${folder}page.css`, "utf8");
 const panel = await readFile(`${folder}panel.css`, "utf8");
+const cards = await readFile(`${folder}cards.css`, "utf8");
 
 type Colours = ReadonlyMap<string, string>;
 
@@ -75,7 +76,7 @@ test("contrast is computed as defined", () => {
 
 test("every colour is one of those properties, in both schemes", () => {
   expect([...colours(darkCss).keys()].sort()).toEqual([...light.keys()].sort());
-  const rest = `${page.replaceAll(colourOf, "")}${panel}`.replaceAll(/\/\*[\s\S]*?\*\//g, "");
+  const rest = `${page.replaceAll(colourOf, "")}${panel}${cards}`.replaceAll(/\/\*[\s\S]*?\*\//g, "");
   const shadow = /rgb\(0 0 0 \/ \d+%\)/g; // it carries nothing
   expect(rest.replaceAll(shadow, "")).not.toMatch(/#[0-9a-f]{3,8}\b|\b(rgb|hsl|oklch|color-mix)\(/i);
   for (const [, name = ""] of rest.matchAll(/var\((--[a-z-]+)\)/g)) {
@@ -84,8 +85,9 @@ test("every colour is one of those properties, in both schemes", () => {
 });
 
 test("lengths that hold text grow with it, and the focus is always seen", () => {
-  expect(panel).not.toMatch(/\b(width|height|font-size|padding|margin)[a-z-]*:\s*\d+px/);
+  expect(panel + cards).not.toMatch(/\b(width|height|font-size|padding|margin)[a-z-]*:\s*\d+px/);
   expect(page).toMatch(/:focus-visible \{\s*outline: 2px solid var\(--focus\)/);
+  expect(cards).not.toMatch(/outline:\s*(none|0)|animation|transition/);
   for (const css of [page, panel]) {
     expect(css).not.toMatch(/outline:\s*(none|0)/);
     expect(css).toContain("@media (forced-colors: active)");

@@ -78,17 +78,23 @@ async function openWindow(url: string, type: "normal" | "popup"): Promise<number
   return loaded(window?.tabs?.[0]?.id ?? -1);
 }
 
-/** How long nothing may change before the browser counts as settled. */
-const quietMs = 50;
+/** How long nothing may change before the browser counts as settled, and how long a page may load meanwhile. */
+const quietMs = 30;
+const loadMs = 2500;
 
-/** Waits until no page loads any more, and everything that the browser's state is made of has stayed the same for a while. */
-async function settled(): Promise<void> {
+/**
+ * Waits until everything that the browser's state is made of has stayed the same for a while and no page loads any more. A tab
+ * whose page asks before it is left, or asked and was not left, counts as loading for good: such ones are not waited for long.
+ */
+async function settled(asking: boolean): Promise<void> {
   let before = "";
+  const started = performance.now();
   for (;;) {
     const tabs = await chrome.tabs.query({});
     const others = await Promise.all([chrome.windows.getAll(), chrome.tabGroups.query({})]);
     const now = JSON.stringify([tabs.map(({ lastAccessed: _, ...tab }) => tab), ...others]);
-    if (now === before && tabs.every(({ status }) => status !== "loading")) {
+    const loading = tabs.some(({ status }) => status === "loading");
+    if (now === before && (asking || !loading || performance.now() - started > loadMs)) {
       return;
     }
     before = now;
@@ -96,6 +102,31 @@ async function settled(): Promise<void> {
   }
 }
 
-const cases = { call, takeChanges, deliver, openTab, openWindow, settled };
+/** Closes everything but the page at an address, and makes that what a case starts with. Returns its window. */
+async function clean(homeUrl: string): Promise<number> {
+  const [first] = await chrome.tabs.query({ url: homeUrl });
+  const home = first?.id ?? 0;
+  for (;;) {
+    const left = (await chrome.tabs.query({})).filter(({ id }) => id !== home);
+    if (left.length === 0) {
+      break;
+    }
+    for (const { id = 0, discarded, url } of left) {
+      // Asleep, a page asks nobody.
+      const asks = !discarded && (url ?? "").includes("/guard");
+      const tab = asks ? await chrome.tabs.discard(id).catch(() => undefined) : undefined;
+      void chrome.tabs.remove(tab?.id ?? id).catch(() => {});
+    }
+    await new Promise((resolve) => setTimeout(resolve, quietMs));
+  }
+  await chrome.tabs.update(home, { active: true, pinned: false, muted: false });
+  const { groupId, windowId } = await chrome.tabs.get(home);
+  if (groupId >= 0) {
+    await chrome.tabs.ungroup(home);
+  }
+  return windowId;
+}
+
+const cases = { call, takeChanges, deliver, openTab, openWindow, settled, clean };
 export type CasesPage = typeof cases;
 Object.assign(globalThis, { cases });

@@ -13,9 +13,41 @@ const restless = `<script>
   }, 16);
 </script>`;
 
+/** What a page does beside being there, by a word in its path. */
+const scripts: readonly (readonly [string, string])[] = [
+  ["guard", guarded],
+  ["restless", restless],
+  ["opens", `<script>document.querySelector("input").onclick = () => open("http://opened.test/");</script>`],
+  ["alert", `<script>document.querySelector("input").onclick = () => alert("x");</script>`],
+  [
+    "pushes",
+    `<script>document.querySelector("input").onclick = () => history.pushState(null, "", "/pushed");</script>`,
+  ],
+];
+
 function page(host: string, path: string): string {
   const title = host.includes("youtube") ? `YouTube ${path}` : `Page ${host}${path}`;
-  return `<!doctype html><title>${title}</title><h1>${title}</h1><input>${path.includes("guard") ? guarded : ""}${path.includes("restless") ? restless : ""}`;
+  const script = scripts.filter(([word]) => path.includes(word)).map(([, text]) => text);
+  return `<!doctype html><title>${title}</title><h1>${title}</h1><input>${script.join("")}`;
+}
+
+/** Answers that are no page: a redirect, nothing at all, a file, silence. True if this is one. */
+function otherAnswer(path: string, response: ServerResponse): boolean {
+  switch (path) {
+    case "/redirects":
+      response.writeHead(302, { Location: "/target" }).end();
+      return true;
+    case "/nothing":
+      response.writeHead(204).end();
+      return true;
+    case "/file":
+      response.writeHead(200, { "Content-Disposition": "attachment; filename=x.bin" }).end("x");
+      return true;
+    case "/silent":
+      return true;
+    default:
+      return false;
+  }
 }
 
 export class Pages {
@@ -37,6 +69,9 @@ export class Pages {
       const path = request.url ?? "/";
       const key = `http://${host}${path}`;
       pages.hits.set(key, (pages.hits.get(key) ?? 0) + 1);
+      if (otherAnswer(path, response)) {
+        return;
+      }
       if (path.includes("never")) {
         pages.waiting.push(response);
         return;

@@ -95,31 +95,12 @@ export class ChromiumWorld implements World {
   /** Brings the browser to what a case starts from: one window, one tab. */
   async clean(): Promise<void> {
     await this.answer("leave");
-    this.#home = await this.#page.evaluate(async (url) => {
-      const [first] = await chrome.tabs.query({ url });
-      const home = first?.id ?? 0;
-      for (let left = await chrome.tabs.query({}); left.length > 1; left = await chrome.tabs.query({})) {
-        for (const { id } of left) {
-          if (id !== undefined && id !== home) {
-            // A second call closes a tab whose page asks.
-            void chrome.tabs.remove(id).catch(() => {});
-            await chrome.tabs.remove(id).catch(() => {});
-          }
-        }
-      }
-      await chrome.tabs.update(home, { active: true, pinned: false, muted: false });
-      if ((await chrome.tabs.get(home)).groupId >= 0) {
-        await chrome.tabs.ungroup(home);
-      }
-      return (await chrome.tabs.get(home)).windowId;
-    }, homeUrl);
+    this.#home = await this.#page.evaluate((url) => cases.clean(url), homeUrl);
     await (await this.#real.worker()).evaluate(() => {
       const { restore } = globalThis as { restore?: () => void };
       restore?.();
     });
     await this.answer("leave");
-    await this.settled();
-    await this.changes();
   }
 
   async identity(): Promise<Identity> {
@@ -141,9 +122,29 @@ export class ChromiumWorld implements World {
       await chrome.tabs.update(tab, { active: true });
       return [url, active?.id ?? 0] as const;
     }, id);
-    const page = this.#real.context.pages().find((each) => each.url() === url);
-    await page?.click("input");
+    const page = await this.#visible(url ?? "");
+    // A click that makes the page show a message has not ended while it does.
+    const clicked = page.click("input", { timeout: 10_000 });
+    clicked.catch(() => {});
+    await Promise.race([clicked, this.asked()]);
     await this.#page.evaluate(async (tab) => chrome.tabs.update(tab, { active: true }), front);
+  }
+
+  /** The page of a tab in front. The driver may know others with the same address, which were put to sleep or are closing. */
+  async #visible(url: string): Promise<Page> {
+    let found: Page | undefined;
+    const look = async () => {
+      for (const page of this.#real.context.pages().filter((each) => each.url() === url)) {
+        const late = new Promise<string>((resolve) => setTimeout(() => resolve("late"), 1000));
+        const shown = page.evaluate(() => document.visibilityState).catch(() => "gone");
+        if ((await Promise.race([shown, late])) === "visible") {
+          found = page;
+        }
+      }
+      return found !== undefined;
+    };
+    await expect.poll(look, { interval: 20, timeout: 10_000 }).toBe(true);
+    return found as Page;
   }
 
   async answer(how: "leave" | "stay"): Promise<void> {
@@ -161,11 +162,17 @@ export class ChromiumWorld implements World {
     return this.#page.evaluate(async (tab) => (await chrome.tabs.discard(tab))?.id ?? 0, id);
   }
 
-  close(id: number): Promise<void> {
-    return this.#page.evaluate(async (tab) => {
-      void chrome.tabs.remove(tab).catch(() => {});
-      await chrome.tabs.remove(tab).catch(() => {});
-    }, id);
+  async close(id: number): Promise<void> {
+    await this.#page.evaluate((tab) => void chrome.tabs.remove(tab).catch(() => {}), id);
+    const open = async () => {
+      await this.answer("leave");
+      return this.#page.evaluate(async (tab) => (await chrome.tabs.query({})).some((each) => each.id === tab), id);
+    };
+    await expect.poll(open, { interval: 20, timeout: 10_000 }).toBe(false);
+  }
+
+  async closeWindow(windowId: number): Promise<void> {
+    await this.#page.evaluate(async (id) => chrome.windows.remove(id), windowId);
   }
 
   async collapse(groupId: number): Promise<void> {
@@ -177,7 +184,7 @@ export class ChromiumWorld implements World {
   }
 
   settled(): Promise<void> {
-    return this.#page.evaluate(() => cases.settled());
+    return this.#page.evaluate((asking) => cases.settled(asking), this.#dialogs.length > 0);
   }
 
   changes(): Promise<BrowserChange[]> {

@@ -15,7 +15,7 @@ import { address } from "../state/convert.js";
 import { compositeId } from "../state/identity.js";
 import { type Closing, closeTabsOnce } from "./closing.js";
 import type { Context, Recovery } from "./context.js";
-import { type Before, readBefore, sideEffects } from "./effects.js";
+import { type Before, effectsOf, readBefore } from "./effects.js";
 import { countOk, item, notFound } from "./items.js";
 import { type Closed, goOn } from "./resume.js";
 import { findTabs } from "./targets.js";
@@ -29,7 +29,7 @@ interface CloseNote {
 
 interface Outcome {
   readonly items: ItemOutcome[];
-  readonly effects: SideEffects | undefined;
+  readonly sideEffects?: SideEffects;
 }
 
 const closings = ({ tabs }: CloseNote): Closing[] => tabs.flatMap(([, id]) => (id === null ? [] : [{ id }]));
@@ -45,7 +45,7 @@ async function noteOf(context: Context, targets: readonly { id: string; tab: Tab
 async function close(context: Context, note: CloseNote, force: boolean): Promise<Outcome> {
   const tabs = closings(note);
   if (tabs.length === 0) {
-    return { items: note.tabs.map(([id]) => notFound(id)), effects: undefined };
+    return { items: note.tabs.map(([id]) => notFound(id)) };
   }
   await context.begin(note);
   return told(context, note, await closeTabsOnce(context, tabs, force));
@@ -65,8 +65,7 @@ async function told(context: Context, note: CloseNote, { outcomes, openedTabs }:
   const closed = [...outcomes].flatMap(([id, { status }]) => (status === ItemStatus.OK ? [id] : []));
   // A page that asks comes to the front, and its window may come with it.
   const mayFocus = note.before.tabs.filter(({ id }) => !closed.includes(id)).map(({ windowId }) => windowId);
-  const effects = await sideEffects(context, note.before, { tabs: closed, openedTabs, mayFocus });
-  return { items, effects };
+  return { items, ...(await effectsOf(context, note.before, { tabs: closed, openedTabs, mayFocus })) };
 }
 
 export async function closeTabs(action: CloseTabs, context: Context): Promise<CloseTabs_Result> {
@@ -74,12 +73,9 @@ export async function closeTabs(action: CloseTabs, context: Context): Promise<Cl
   return result(await close(context, note, action.force === true));
 }
 
-function result({ items, effects }: Outcome): CloseTabs_Result {
-  return create(CloseTabs_ResultSchema, { closedCount: countOk(items), items, ...withEffects(effects) });
+function result(outcome: Outcome): CloseTabs_Result {
+  return create(CloseTabs_ResultSchema, { closedCount: countOk(outcome.items), ...outcome });
 }
-
-export const withEffects = (effects: SideEffects | undefined) =>
-  effects === undefined ? {} : { sideEffects: effects };
 
 async function takeUp(recovery: Recovery, force: boolean): Promise<Outcome> {
   const note = recovery.note as CloseNote;
@@ -97,16 +93,10 @@ export async function closeTabsByUrl(action: CloseTabsByUrl, context: Context): 
   return byUrl(await close(context, await noteOf(context, targets), action.force === true));
 }
 
-function byUrl({ items, effects }: Outcome): CloseTabsByUrl_Result {
-  const closedCount = countOk(items);
-  const reason = items.length === 0 ? "not_found" : "";
-  return create(CloseTabsByUrl_ResultSchema, {
-    closed: closedCount > 0,
-    closedCount,
-    items,
-    reason,
-    ...withEffects(effects),
-  });
+function byUrl(outcome: Outcome): CloseTabsByUrl_Result {
+  const closedCount = countOk(outcome.items);
+  const reason = outcome.items.length === 0 ? "not_found" : "";
+  return create(CloseTabsByUrl_ResultSchema, { closed: closedCount > 0, closedCount, reason, ...outcome });
 }
 
 /** Taken up like closeTabs: a tab that was asked to close must not be asked twice, and only those that were named then are meant. */

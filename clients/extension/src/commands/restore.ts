@@ -7,10 +7,9 @@ import { checkUrl } from "@throwbar/es/url";
 import { BrowserError, type TabInfo } from "../platform/port.js";
 import { address, sameAddress } from "../state/convert.js";
 import { compositeId } from "../state/identity.js";
-import { withEffects } from "./close.js";
 import type { Context, Recovery } from "./context.js";
 import { pause } from "./deadline.js";
-import { type Before, readBefore, sideEffects } from "./effects.js";
+import { type Before, effectsOf, readBefore } from "./effects.js";
 import { countOk, failedItem, item, notFound } from "./items.js";
 import { regroup } from "./regroup.js";
 import { plan, type Room, type Row } from "./rooms.js";
@@ -112,9 +111,9 @@ class Restore {
       await regroup(this.#context, room.rows, this.#done);
     }
     const openedWindows = [...this.#windows.values()];
-    const effects = await sideEffects(this.#context, this.#before, { tabs: [], openedWindows });
+    const effects = await effectsOf(this.#context, this.#before, { tabs: [], openedWindows });
     const items = wanted.map((id) => this.#items.get(id) ?? notFound(id));
-    return create(RestoreTabs_ResultSchema, { restoredCount: countOk(items), items, ...withEffects(effects) });
+    return create(RestoreTabs_ResultSchema, { restoredCount: countOk(items), items, ...effects });
   }
 
   /** What is to be opened, in portions. */

@@ -5,10 +5,9 @@ import { type SaveTabs, type SaveTabs_Result, SaveTabs_ResultSchema } from "@thr
 import { checkUrl } from "@throwbar/es/url";
 import { address, maxUrlBytes } from "../state/convert.js";
 import { compositeId } from "../state/identity.js";
-import { withEffects } from "./close.js";
 import { type Closed, closeTabsOnce } from "./closing.js";
 import type { Context, Recovery } from "./context.js";
-import { type Before, readBefore, sideEffects } from "./effects.js";
+import { type Before, effectsOf, readBefore } from "./effects.js";
 import { countOk, item, notFound } from "./items.js";
 import { goOn } from "./resume.js";
 import { type FoundTarget, findTabs, type Target } from "./targets.js";
@@ -91,12 +90,12 @@ async function told(context: Context, note: SaveNote, { outcomes, openedTabs }: 
   });
   const closed = note.closing.flatMap(({ of, id }) => (still.has(of) ? [] : [id]));
   const mayFocus = note.before.tabs.filter(({ id }) => !closed.includes(id)).map(({ windowId }) => windowId);
-  const effects = await sideEffects(context, note.before, { tabs: closed, openedTabs, mayFocus });
+  const effects = await effectsOf(context, note.before, { tabs: closed, openedTabs, mayFocus });
   return create(SaveTabs_ResultSchema, {
     savedCount: countOk(items),
     closedCount: closed.length,
     items,
-    ...withEffects(effects),
+    ...effects,
   });
 }
 

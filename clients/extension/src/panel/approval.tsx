@@ -92,11 +92,11 @@ const Pending: FunctionComponent<PendingProps> = ({ approvalId, approval, looked
       <header>
         <Glyph sign="waiting" />
         <h3>
-          {calls.length > 1
-            ? `${counted(calls.length, "call")}, one decision`
-            : one === undefined
-              ? spoken(name)
-              : callTitle(one)}
+          {calls.length > 1 ? (
+            `${counted(calls.length, "call")}, one decision`
+          ) : (
+            <Foreign text={one === undefined ? spoken(name) : callTitle(one)} />
+          )}
         </h3>
         <Countdown approval={approval} />
       </header>
@@ -180,7 +180,7 @@ const Ended: FunctionComponent<EndedProps> = ({ state, approval, name, said, min
       <span>
         <strong>{endText(state, mine)}</strong>
         {" · "}
-        {one === undefined ? spoken(name) : callTitle(one)}
+        <Foreign text={one === undefined ? spoken(name) : callTitle(one)} />
         {edited && " · with changes"}
         {(approval?.rememberedRuleId ?? "") !== "" && " · remembered"}
         {reason !== "" && (

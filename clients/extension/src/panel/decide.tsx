@@ -7,6 +7,7 @@ import type { Inbox } from "./inbox.js";
 import { argumentsOf, type Changes, withChanges } from "./plan.js";
 import { Call } from "./planned.js";
 import { askAgain, asRemember, type Choice, Remembering } from "./remember.js";
+import { Foreign } from "./shown.js";
 
 type AllChanges = Readonly<Record<string, Changes>>;
 
@@ -116,7 +117,7 @@ export const Decide: FunctionComponent<{ readonly approval: Approval; readonly i
         </div>
         {problem !== "" && (
           <p class="trouble" role="alert">
-            {problem}
+            <Foreign text={problem} />
           </p>
         )}
       </div>

@@ -5,6 +5,7 @@ import type { ApprovalCall } from "./approvals.js";
 import { type Argument, argumentsOf, type Changes, callTitle, withChanges } from "./plan.js";
 import { Grave, TargetText } from "./planned.js";
 import { Foreign } from "./shown.js";
+import { visible } from "./text.js";
 
 interface EditProps {
   readonly call: ApprovalCall;
@@ -21,7 +22,7 @@ export const EditCall: FunctionComponent<EditProps> = ({ call, numbered, changes
   return (
     <fieldset class="call edit">
       <legend>
-        {numbered !== undefined && `${numbered}. `}Change {callTitle(call)}
+        {numbered !== undefined && `${numbered}. `}Change <Foreign text={callTitle(call)} />
       </legend>
       <Grave args={argumentsOf(result?.action)} />
       {args.map((arg) => (
@@ -65,20 +66,27 @@ const Edited: FunctionComponent<EditedProps> = ({ arg, call, changes, set, reset
       return (
         <Labelled arg={arg}>
           {(id) => (
-            <input
-              id={id}
-              inputMode={arg.editor === "number" ? "numeric" : "text"}
-              spellcheck={false}
-              value={now}
-              onInput={({ currentTarget: { value } }) => change(value, value === "" && arg.optional)}
-            />
+            <>
+              <input
+                id={id}
+                inputMode={arg.editor === "number" ? "numeric" : "text"}
+                spellcheck={false}
+                value={now}
+                onInput={({ currentTarget: { value } }) => change(value, value === "" && arg.optional)}
+              />
+              {visible(now) !== now && (
+                <small>
+                  With characters that cannot be seen: <Foreign text={now} />
+                </small>
+              )}
+            </>
           )}
         </Labelled>
       );
     default:
       return arg.isSet || arg.hidden ? (
         <p>
-          {arg.label}: {arg.hidden ? "hidden, stays as it was asked for" : arg.shown}{" "}
+          {arg.label}: {arg.hidden ? "hidden, stays as it was asked for" : <Foreign text={arg.shown} />}{" "}
           <small>(cannot be changed here)</small>
         </p>
       ) : null;

@@ -18,6 +18,10 @@ export interface InboxState {
 type Told = { readonly kind: "approval"; readonly approval: Uint8Array };
 
 const againMs = 2000;
+/** While nobody follows, a call that asks may be denied at once: so it is never waited for long. */
+const againMostMs = 5000;
+/** The server shows every 15 seconds that the stream is alive. */
+const silentMs = 40_000;
 /** What has ended is kept so that its card can say how. */
 const maxEnded = 200;
 
@@ -60,28 +64,42 @@ export class Inbox {
     }
     void this.#reconcile(approvals);
     await this.#together.lead("approvals", signal, async () => {
+      let wait = againMs;
       while (!signal.aborted) {
         try {
-          await this.#follow(approvals, signal);
+          await this.#follow(approvals, signal, () => {
+            wait = againMs;
+          });
         } catch {
           // It is opened again; whether the server can be reached is said elsewhere.
         }
-        await pause(againMs, signal);
+        await pause(wait, signal);
+        wait = Math.min(wait * 2, againMostMs);
       }
     });
   }
 
-  async #follow(approvals: Approvals, signal: AbortSignal): Promise<void> {
+  async #follow(approvals: Approvals, signal: AbortSignal, opened: () => void): Promise<void> {
     let first = true;
-    for await (const { approval } of approvals.watch(signal)) {
-      if (first) {
-        first = false;
-        // From here on no change is missed, so that what is not pending now has ended.
-        void this.#reconcile(approvals);
+    const silent = new AbortController();
+    const listen = () => setTimeout(() => silent.abort(), silentMs);
+    let timer = listen();
+    try {
+      for await (const { approval } of approvals.watch(AbortSignal.any([signal, silent.signal]))) {
+        clearTimeout(timer);
+        timer = listen();
+        if (first) {
+          first = false;
+          opened();
+          // From here on no change is missed, so that what is not pending now has ended.
+          void this.#reconcile(approvals);
+        }
+        if (approval !== undefined) {
+          this.#share(approval);
+        }
       }
-      if (approval !== undefined) {
-        this.#share(approval);
-      }
+    } finally {
+      clearTimeout(timer);
     }
   }
 

@@ -27,7 +27,7 @@ export const Call: FunctionComponent<CallProps> = ({ call, numbered }) => {
     <div class="call">
       {numbered !== undefined && (
         <h4>
-          {numbered}. {callTitle(call)}
+          {numbered}. <Foreign text={callTitle(call)} />
         </h4>
       )}
       <Grave args={args} />

@@ -112,7 +112,7 @@ const Others: FunctionComponent<{ readonly args: readonly Argument[] }> = ({ arg
     <ul>
       {rest.map((arg) => (
         <li key={arg.name}>
-          {arg.label} {arg.isSet ? `is ${arg.shown}` : "is not set"}
+          {arg.label} <Foreign text={arg.isSet ? `is ${arg.shown}` : "is not set"} />
         </li>
       ))}
     </ul>

@@ -27,20 +27,7 @@ export const Sheet: FunctionComponent<SheetProps> = ({ id, title, onClose, child
     };
   }, []);
   return (
-    <section
-      id={id}
-      ref={sheet}
-      class="sheet"
-      role="dialog"
-      aria-label={title}
-      tabIndex={-1}
-      onKeyDown={(event) => {
-        if (event.key === "Escape") {
-          event.stopPropagation();
-          onClose();
-        }
-      }}
-    >
+    <section id={id} ref={sheet} class="sheet" role="dialog" aria-label={title} tabIndex={-1}>
       <header>
         <h2>{title}</h2>
         <button type="button" class="icon-button" aria-label={`Close ${title}`} onClick={onClose}>

@@ -85,25 +85,32 @@ interface Source<S> {
   subscribe(listener: () => void): () => void;
 }
 
+const hiddenMs = 100;
+
 /** The state of a source, drawn at most once a frame however fast it changes. */
 export function useSource<S>(source: Source<S>): S {
   const [state, setState] = useState(source.state);
   useEffect(() => {
-    let frame: number | undefined;
+    let due = false;
+    let over = false;
     const draw = () => {
-      frame = undefined;
-      setState(source.state);
+      due = false;
+      if (!over) {
+        setState(source.state);
+      }
     };
     const leave = source.subscribe(() => {
-      frame ??= requestAnimationFrame(draw);
+      if (!due) {
+        due = true;
+        // A page that nobody sees has no frames.
+        document.hidden ? setTimeout(draw, hiddenMs) : requestAnimationFrame(draw);
+      }
     });
     // It may have changed since it was drawn.
     draw();
     return () => {
+      over = true;
       leave();
-      if (frame !== undefined) {
-        cancelAnimationFrame(frame);
-      }
     };
   }, [source]);
   return state;

@@ -9,7 +9,7 @@ import { ConnectionDetails, ConnectionNews, Head, type SheetName } from "./head.
 import type { Inbox } from "./inbox.js";
 import { Lines } from "./lines.js";
 import { Sheet } from "./sheet.js";
-import { useSource } from "./shown.js";
+import { Shown, useSource } from "./shown.js";
 import { Switcher } from "./switcher.js";
 import { Waiting } from "./waiting.js";
 
@@ -43,6 +43,15 @@ const Panel: FunctionComponent<PanelParts> = (parts) => {
     }
   }, [chat, open]);
   const close = () => setOpen(undefined);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key === "Escape") {
+        close();
+      }
+    };
+    document.addEventListener("keydown", onKey);
+    return () => document.removeEventListener("keydown", onKey);
+  }, []);
   const go = (work: Promise<void>) => {
     close();
     void work;
@@ -133,7 +142,7 @@ const Obstacle: FunctionComponent<ObstacleProps> = ({ state, chat, openSettings 
   return text === "" ? null : (
     <p class="problem">
       <span id="obstacle" role="alert">
-        {text}
+        <Shown text={text} />
       </span>
       {state.problem !== "" && (
         <>

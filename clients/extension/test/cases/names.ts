@@ -19,6 +19,11 @@ export function nameOf(url: string): string {
   if (name !== null) {
     return `${name[1]}${name[2] === "/" ? "" : name[2]}`;
   }
+  return shortened(url);
+}
+
+/** The start of a long address, and how long it is. */
+export function shortened(url: string): string {
   return url.length > longest ? `${url.slice(0, longest)}… (${url.length} characters)` : url;
 }
 

@@ -4,7 +4,7 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type ActionSchema, ErrorCode, ResultSchema } from "@throwbar/es/pb/command";
 import { type CommandRequest, CommandRequestSchema, type Outcome } from "@throwbar/es/pb/device";
 import { type ItemOutcome, ItemStatus, type SavedTab, SavedTabSchema } from "@throwbar/es/pb/state";
-import type { BrowserChange, BrowserError, BrowserPort } from "../../src/platform/port.js";
+import { type BrowserChange, BrowserError, type BrowserPort } from "../../src/platform/port.js";
 import { compositeId, type Identity } from "../../src/state/identity.js";
 import { Names, type View } from "./names.js";
 
@@ -35,6 +35,8 @@ export interface World {
   sleep(id: number): Promise<number>;
   /** A person closes a tab, and says yes to whatever its page asks. */
   close(id: number): Promise<void>;
+  /** A person closes a window with all its tabs. */
+  closeWindow(windowId: number): Promise<void>;
   /** A person folds a group. */
   collapse(groupId: number): Promise<void>;
   /** The next calls find a tab that a person drags. Only in the fake. */
@@ -52,6 +54,9 @@ export interface World {
   /** The browser stops the worker. */
   stopWorker(): Promise<void>;
 }
+
+/** An id that no tab, window or group has. */
+export const unknown = 2_147_483_000;
 
 export type Ended = "done" | "pending" | BrowserError["kind"];
 
@@ -127,14 +132,49 @@ export class Stage {
     return this.names.view(this.browser);
   }
 
+  /** The names of all tabs, in the order of their windows and places. */
+  async tabNames(): Promise<string[]> {
+    const view = await this.view();
+    return Object.entries(view).flatMap(([window, tabs]) =>
+      window === "groups" ? [] : tabs.map((text) => text.split(" ")[0] ?? ""),
+    );
+  }
+
   /** How a call ended: "done", how the browser refused it, or "pending" where a page asks the person first. */
-  async ended(call: Promise<unknown>): Promise<Ended> {
+  ended(call: Promise<unknown>): Promise<Ended> {
+    return this.#endedBy(call, this.world.asked());
+  }
+
+  /** The same where no page needs to ask: "pending" if it has not ended soon. */
+  endedSoon(call: Promise<unknown>): Promise<Ended> {
+    return this.#endedBy(call, Promise.resolve());
+  }
+
+  #endedBy(call: Promise<unknown>, asked: Promise<void>): Promise<Ended> {
     const settled = call.then(
       () => "done" as const,
-      (error: BrowserError) => error.kind ?? Promise.reject(error),
+      (error: unknown) => (error instanceof BrowserError ? error.kind : Promise.reject(error)),
     );
-    const stillOpen = this.world.asked().then(() => moment(this.world.momentMs));
+    const stillOpen = asked.then(() => this.patience());
     return Promise.race([settled, stillOpen.then(() => "pending" as const)]);
+  }
+
+  /** Lets the time pass in which the browser does not take a second call for impatience. */
+  patience(): Promise<void> {
+    return new Promise((resolve) => setTimeout(resolve, this.world.momentMs));
+  }
+
+  /** How the browser refused a call, and the id that it named. */
+  async refusal(call: Promise<unknown>): Promise<readonly [string, number | undefined]> {
+    try {
+      await call;
+    } catch (error) {
+      if (error instanceof BrowserError) {
+        return [error.kind, error.missingId];
+      }
+      throw error;
+    }
+    return ["done", undefined];
   }
 
   /** What the port told since the last time, by names, in the order in which it came. */
@@ -147,6 +187,12 @@ export class Stage {
     switch (change.kind) {
       case "tab":
         return `tab ${this.names.tab(change.id)}${change.loading ? " loading" : ""}`;
+      case "placed":
+        return `placed ${this.names.tab(change.id)} at ${change.index} of ${this.names.window(change.windowId)}`;
+      case "left":
+        return `left ${this.names.tab(change.id)}`;
+      case "shown":
+        return `shown ${this.names.tab(change.id)}`;
       case "window":
         return `window ${this.names.window(change.id)}`;
       case "removed":
@@ -233,8 +279,4 @@ export class CommandStage extends Stage {
 export function address(name: string): string {
   const [host, ...path] = name.split("/");
   return `http://${host}.test/${path.join("/")}`;
-}
-
-function moment(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

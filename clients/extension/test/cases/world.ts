@@ -10,7 +10,7 @@ import type { Hanging, World } from "./stage.js";
 
 export class FakeWorld implements World {
   readonly browser = new FakeBrowser(homeUrl);
-  readonly momentMs = 10;
+  readonly momentMs = 20;
   readonly shortMs = 400;
   readonly #extension = new FakeExtension(this.browser);
   readonly #link = this.#extension.hub.part();
@@ -18,12 +18,20 @@ export class FakeWorld implements World {
   #hangs: Promise<void> = Promise.resolve();
 
   constructor() {
+    // Otherwise the worker makes one when it first needs one, and cases name tabs before that.
+    this.#extension.storage.session.items.set("boot", JSON.stringify("boot"));
+    this.browser.patienceMs = 10;
     this.browser.watch((change) => this.#changes.push(change));
   }
 
   async identity(): Promise<Identity> {
-    const { boot = "" } = await this.#extension.storage.session.get(["boot"]);
-    return { device: pairing.deviceId, boot: String(boot) };
+    for (;;) {
+      const { boot } = await this.#extension.storage.session.get(["boot"]);
+      if (typeof boot === "string") {
+        return { device: pairing.deviceId, boot };
+      }
+      await this.settled(); // the worker has just started
+    }
   }
 
   async openTab(url: string, windowId?: number): Promise<number> {
@@ -54,6 +62,10 @@ export class FakeWorld implements World {
     this.browser.vanish(id);
   }
 
+  async closeWindow(windowId: number): Promise<void> {
+    this.browser.closeWindow(windowId);
+  }
+
   async collapse(groupId: number): Promise<void> {
     this.browser.collapse(groupId);
   }
@@ -81,18 +93,7 @@ export class FakeWorld implements World {
   }
 
   async hang(method: Hanging, when: "before" | "after"): Promise<void> {
-    this.#hangs = new Promise((hangs) => {
-      const tabs = this.browser.tabs as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>;
-      const real = tabs[method];
-      tabs[method] = async (...args) => {
-        tabs[method] = real as never;
-        if (when === "after") {
-          await real?.(...args);
-        }
-        hangs();
-        return new Promise(() => {});
-      };
-    });
+    this.#hangs = this.browser.hang(method, when);
   }
 
   hanging(): Promise<void> {

@@ -1,235 +1,60 @@
-/** A browser as far as the port shows one. What it does is what Chromium was seen to do; semantics.ts holds both to it. */
+/** A browser as far as the port shows one. What it does is what Chromium was seen to do; the case table holds both to it. */
 import {
-  type BrowserChange,
   BrowserError,
   type BrowserPort,
   type GroupColour,
-  type GroupInfo,
   type GroupsPort,
+  groupColours,
   type NewTab,
   type TabChange,
   type TabInfo,
   type TabsPort,
-  type WindowInfo,
   type WindowsPort,
 } from "../../src/platform/port.js";
+import { type Landing, landing } from "./addresses.js";
+import { clone, FakeModel, type FakeTab, noTab, seen } from "./model.js";
+import { addToGroup, gather, groupAround, groupAt, placeAmong, takeOut } from "./order.js";
 
-type Writable<T> = { -readonly [K in keyof T]: T[K] };
+export type { FakeTab } from "./model.js";
 
-export interface FakeTab extends Writable<TabInfo> {
-  /** Its page asks the person before it goes away. */
-  guarded: boolean;
-  asked: boolean;
-}
+/** What the API says of a value that it does not take. */
+const wrongValue = (text: string) => new BrowserError("other", `Error in invocation of ${text}`);
 
-const clone = <T>(value: T): T => structuredClone(value);
-
-const noTab = (id: number) => new BrowserError("noTab", `No tab with id: ${id}.`, id);
-
-export class FakeBrowser implements BrowserPort {
-  readonly windowList: Writable<WindowInfo>[] = [];
-  readonly groupList: Writable<GroupInfo>[] = [];
-  tabList: FakeTab[] = [];
+export class FakeBrowser extends FakeModel implements BrowserPort {
   /** How many of the next calls find a tab that a person drags. */
   busy = 0;
   /** Ids that were asked to close, in order. */
   readonly removals: number[] = [];
   awakeCalls = 0;
-  readonly #listeners = new Set<(change: BrowserChange) => void>();
-  readonly #watchers: ((change: BrowserChange) => void)[] = [];
-  readonly #askers: (() => void)[] = [];
-  #nextId = 1000;
-  #lastFocused: number | undefined;
+  /** A second call to close a tab whose page asks does nothing so soon after the first, and closes it later. */
+  patienceMs = 450;
 
-  constructor(...urls: string[]) {
-    const window = this.addWindow();
-    for (const [index, url] of urls.entries()) {
-      this.addTab(url, window, { active: index === 0 });
-    }
-  }
-
-  addWindow(kind = "normal"): number {
-    const id = this.#nextId++;
-    for (const window of this.windowList) {
-      window.focused = false;
-    }
-    this.windowList.push({ id, kind, focused: true, state: "normal", private: false });
-    this.#lastFocused = id;
-    this.#tell({ kind: "windows" });
-    return id;
-  }
-
-  addTab(url: string, windowId = this.windowList[0]?.id ?? 0, more: Partial<FakeTab> = {}): FakeTab {
-    const tab: FakeTab = {
-      id: this.#nextId++,
-      windowId,
-      groupId: undefined,
-      index: 0,
-      url,
-      pendingUrl: "",
-      title: `Title of ${url}`,
-      active: false,
-      pinned: false,
-      muted: false,
-      audible: false,
-      discarded: false,
-      loading: false,
-      private: false,
-      guarded: false,
-      asked: false,
-      ...more,
-    };
-    this.#insert(tab, Number.POSITIVE_INFINITY);
-    this.#tell({ kind: "placed", id: tab.id, windowId, index: tab.index });
-    return tab;
-  }
-
-  /** A window that a person opens behind the others. */
-  openWindow(url: string, kind: "normal" | "popup"): FakeTab {
-    const focused = this.#lastFocused;
-    const tab = this.addTab(url, this.addWindow(kind), { active: true });
-    if (focused !== undefined) {
-      void this.windows.focus(focused);
-    }
-    return tab;
-  }
-
-  /** A person clicks into a page: from then on it may ask before it goes away. */
-  click(id: number): void {
-    const tab = this.tab(id);
-    tab.guarded = tab.url.endsWith("/guard");
-  }
-
-  /** Resolves once a page asks. */
-  asked(): Promise<void> {
-    if (this.tabList.some(({ asked }) => asked)) {
-      return Promise.resolve();
-    }
-    return new Promise((resolve) => this.#askers.push(resolve));
-  }
-
-  /** What a person answers to all pages that ask. */
-  answer(how: "leave" | "stay"): void {
-    for (const tab of this.tabList.filter(({ asked }) => asked)) {
-      tab.asked = false;
-      if (how === "leave") {
-        this.vanish(tab.id);
-      }
-    }
-  }
-
-  /** A person folds a group. */
-  collapse(groupId: number): void {
-    for (const group of this.groupList.filter(({ id }) => id === groupId)) {
-      group.collapsed = true;
-    }
-    this.#tell({ kind: "groups" });
-  }
-
-  /** As onChange, but deafen does not end it. */
-  watch(listener: (change: BrowserChange) => void): void {
-    this.#watchers.push(listener);
-  }
-
-  tab(id: number): FakeTab {
-    const tab = this.tabList.find((each) => each.id === id);
-    if (tab === undefined) {
-      throw noTab(id);
-    }
-    return tab;
-  }
-
-  in(windowId: number): FakeTab[] {
-    return this.tabList.filter((tab) => tab.windowId === windowId);
-  }
-
-  urls(windowId = this.windowList[0]?.id ?? 0): string[] {
-    return this.in(windowId).map(({ url }) => url);
-  }
-
-  /** The browser puts a tab to sleep, which gives it another id. */
-  discard(id: number): number {
-    const tab = this.tab(id);
-    tab.id = this.#nextId++;
-    tab.discarded = true;
-    this.#tell({ kind: "replaced", id, by: tab.id });
-    return tab.id;
-  }
-
-  /** A person or the page closes a tab. */
-  vanish(id: number): void {
-    const { windowId, active, index } = this.tab(id);
-    this.tabList = this.tabList.filter((tab) => tab.id !== id);
-    this.#number(windowId);
-    const next = active ? (this.in(windowId)[index] ?? this.in(windowId).at(-1)) : undefined;
-    if (next !== undefined) {
-      this.#activate(next);
-    }
-    this.#dropEmpty();
-    this.#tell({ kind: "removed", id });
-  }
-
-  /** A worker that is stopped does not hear anything any more. */
-  deafen(): void {
-    this.#listeners.clear();
-  }
-
-  onChange(listener: (change: BrowserChange) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  }
-
-  stayAwake(): Promise<void> {
+  readonly stayAwake = async (): Promise<void> => {
     this.awakeCalls++;
-    return Promise.resolve();
+  };
+
+  readonly seesPrivate = async (): Promise<boolean> => false;
+
+  #hang: { readonly method: string; readonly when: "before" | "after"; readonly hangs: () => void } | undefined;
+
+  /** Makes the next call of this kind hang, before it does anything or after it has done all. Resolves once it does. */
+  hang(method: keyof TabsPort, when: "before" | "after"): Promise<void> {
+    return new Promise((hangs) => {
+      this.#hang = { method, when, hangs };
+    });
   }
 
-  seesPrivate(): Promise<boolean> {
-    return Promise.resolve(false);
-  }
-
-  #tell(change: BrowserChange): void {
-    for (const listener of [...this.#watchers, ...this.#listeners]) {
-      listener(change);
+  async #call<T>(method: keyof TabsPort, run: () => Promise<T>): Promise<T> {
+    const hang = this.#hang;
+    if (hang?.method !== method) {
+      return run();
     }
-  }
-
-  /** Pinned tabs come first, whatever place is asked for. */
-  #insert(tab: FakeTab, at: number): void {
-    const others = this.in(tab.windowId).filter((each) => each !== tab);
-    const pinned = others.filter((each) => each.pinned).length;
-    const wanted = Math.max(0, Math.min(at, others.length));
-    const place = tab.pinned ? Math.min(wanted, pinned) : Math.max(wanted, pinned);
-    others.splice(place, 0, tab);
-    this.tabList = [...this.tabList.filter((each) => each.windowId !== tab.windowId && each !== tab), ...others];
-    this.#number(tab.windowId);
-  }
-
-  #number(windowId: number): void {
-    for (const [index, tab] of this.in(windowId).entries()) {
-      tab.index = index;
+    this.#hang = undefined;
+    if (hang.when === "after") {
+      await run();
     }
-  }
-
-  #dropEmpty(): void {
-    for (const { id } of [...this.windowList]) {
-      if (this.in(id).length === 0) {
-        this.windowList.splice(
-          this.windowList.findIndex((window) => window.id === id),
-          1,
-        );
-        this.#tell({ kind: "windows" });
-      }
-    }
-    for (const { id } of [...this.groupList]) {
-      if (!this.tabList.some((tab) => tab.groupId === id)) {
-        this.groupList.splice(
-          this.groupList.findIndex((group) => group.id === id),
-          1,
-        );
-        this.#tell({ kind: "groups" });
-      }
-    }
+    hang.hangs();
+    return new Promise(() => {});
   }
 
   #free(): void {
@@ -239,59 +64,128 @@ export class FakeBrowser implements BrowserPort {
     }
   }
 
-  #window(id: number): Writable<WindowInfo> {
-    const window = this.windowList.find((each) => each.id === id);
-    if (window === undefined) {
-      throw new BrowserError("noWindow", `No window with id: ${id}.`, id);
+  /** The window in front, or another one that holds more than one tab. */
+  #normalWindow(wanted: number | undefined): number {
+    const id = wanted ?? this.lastFocusedId;
+    const window = id === undefined ? undefined : this.window(id);
+    const normal = window?.kind === "normal" ? window : this.windowList.find(({ kind }) => kind === "normal");
+    if (normal === undefined) {
+      throw new BrowserError("noWindow", "No current window");
     }
-    return window;
+    return normal.id;
   }
 
   async #create(wanted: NewTab): Promise<TabInfo> {
-    const windowId = wanted.windowId ?? this.#lastFocused ?? 0;
-    this.#window(windowId);
-    const { url = "chrome://newtab/", active, pinned = false } = wanted;
-    const tab = this.addTab("", windowId, { pendingUrl: url, title: "", pinned, loading: true });
-    if (wanted.index !== undefined) {
-      this.#insert(tab, wanted.index);
+    this.#free();
+    if (wanted.index !== undefined && wanted.index < 0) {
+      throw wrongValue("tabs.create: Value must be at least 0.");
     }
+    const where = landing(wanted.url ?? "chrome://newtab/");
+    const windowId = this.#normalWindow(wanted.windowId);
+    const { index = Number.POSITIVE_INFINITY, active, pinned = false } = wanted;
+    const loading = !where.tooLong;
+    const tab = this.addTab("", windowId, { pendingUrl: where.pending, title: "", pinned, loading, index });
+    tab.groupId = groupAround(
+      this.in(windowId).filter((each) => each !== tab),
+      tab.index,
+    );
     if (active) {
-      this.#activate(tab);
+      this.activate(tab);
+      this.#showWindow(windowId);
     }
-    const atOnce = clone(tab);
-    tab.url = url;
-    tab.pendingUrl = "";
-    this.#tell({ kind: "tab", id: tab.id, loading: true });
+    const atOnce = seen(tab);
+    queueMicrotask(() => this.#load(tab, where));
     return atOnce;
   }
 
-  #activate(tab: FakeTab): void {
-    for (const other of this.in(tab.windowId)) {
-      other.active = other === tab;
+  /** Servers answer as those of the end-to-end tests do. */
+  #load(tab: FakeTab, { pending, url }: Landing): void {
+    if (tab.pendingUrl !== pending) {
+      return; // it goes elsewhere by now
     }
-    this.#tell({ kind: "shown", id: tab.id, windowId: tab.windowId });
+    if (url?.endsWith("/file")) {
+      this.vanish(tab.id);
+    } else if (!url?.endsWith("/silent")) {
+      this.#arrive(tab, url?.endsWith("/nothing") ? undefined : url?.replace(/\/redirects$/, "/target"));
+    }
+  }
+
+  /** A tab that is made in front takes its window with it. */
+  #showWindow(windowId: number): void {
+    if (this.lastFocusedId !== windowId) {
+      this.focusWindow(windowId);
+    }
+  }
+
+  /** The page has come; undefined if nothing does. */
+  #arrive(tab: FakeTab, url: string | undefined): void {
+    const { pendingUrl } = tab;
+    Object.assign(tab, { pendingUrl: "", loading: false, discarded: false });
+    if (url === undefined || !this.tabList.includes(tab)) {
+      return;
+    }
+    const sameDocument = url.split("#")[0] === tab.url.split("#")[0] && pendingUrl.includes("#");
+    Object.assign(tab, { url, title: `Title of ${url}`, guarded: false });
+    this.tellTab(tab, { loading: true, page: true });
+    if (!sameDocument) {
+      this.tellTab(tab, { page: true });
+    }
+    this.tellTab(tab);
   }
 
   async #update(id: number, change: TabChange): Promise<TabInfo> {
     this.#free();
     const tab = this.tab(id);
     if (change.active === true) {
-      this.#activate(tab);
+      this.activate(tab);
     }
-    if (change.pinned !== undefined && this.#window(tab.windowId).kind === "normal") {
-      tab.pinned = change.pinned;
-      tab.groupId = change.pinned ? undefined : tab.groupId;
-      this.#insert(tab, change.pinned ? Number.POSITIVE_INFINITY : 0);
-      this.#dropEmpty();
+    if (change.muted !== undefined && change.muted !== tab.muted) {
+      tab.muted = change.muted;
+      this.tellTab(tab);
     }
-    tab.muted = change.muted ?? tab.muted;
-    tab.pendingUrl = change.url ?? tab.pendingUrl;
-    this.#tell({ kind: "tab", id, loading: change.url !== undefined });
-    return clone(tab);
+    if (change.pinned !== undefined && change.pinned !== tab.pinned) {
+      this.#pin(tab, change.pinned);
+    }
+    if (change.url !== undefined) {
+      this.#navigate(tab, change.url);
+    } else if (change.active === true && tab.discarded) {
+      this.#wake(tab);
+    }
+    return seen(tab);
+  }
+
+  #pin(tab: FakeTab, pinned: boolean): void {
+    const { windowId } = tab;
+    this.leaveGroup(tab);
+    tab.pinned = pinned;
+    this.tellTab(tab);
+    const others = this.in(windowId).filter((each) => each !== tab);
+    others.splice(placeAmong(others, tab, pinned ? Number.POSITIVE_INFINITY : 0), 0, tab);
+    this.arrange(windowId, others, [tab]);
+  }
+
+  /** Asleep it shows what it showed, and loads it once it is woken. */
+  #wake(tab: FakeTab): void {
+    Object.assign(tab, { discarded: false, loading: true, pendingUrl: tab.url });
+    queueMicrotask(() => this.#arrive(tab, tab.url));
+  }
+
+  #navigate(tab: FakeTab, wanted: string): void {
+    const where = landing(wanted);
+    if (where.tooLong) {
+      throw new BrowserError("refusedUrl", "Navigation rejected.");
+    }
+    const go = () => this.#load(tab, where);
+    Object.assign(tab, { pendingUrl: where.pending, loading: true });
+    if (tab.guarded) {
+      this.ask(tab, go);
+    } else {
+      queueMicrotask(go);
+    }
   }
 
   async #remove(ids: readonly number[]): Promise<void> {
-    const waiting: number[] = [];
+    const waiting: Promise<void>[] = [];
     this.#free();
     for (const id of ids) {
       const tab = this.tabList.find((each) => each.id === id);
@@ -299,109 +193,212 @@ export class FakeBrowser implements BrowserPort {
         throw noTab(id);
       }
       this.removals.push(id);
-      if (tab.guarded && !tab.asked) {
-        tab.asked = true;
-        this.#activate(tab);
-        for (const asked of this.#askers.splice(0)) {
-          asked();
-        }
-        waiting.push(id);
+      if (tab.guarded && tab.askedAt === undefined) {
+        waiting.push(new Promise((gone) => this.ask(tab, () => this.#gone(tab, gone))));
+      } else if (tab.askedAt !== undefined && performance.now() - tab.askedAt < this.patienceMs) {
+        waiting.push(new Promise(() => {}));
       } else {
         this.vanish(id);
       }
     }
-    if (waiting.length > 0) {
-      await new Promise(() => {});
+    await Promise.all(waiting);
+  }
+
+  /** The person let a tab go, or a second call closed it. */
+  #gone(tab: FakeTab, gone: () => void): void {
+    if (this.tabList.includes(tab)) {
+      this.vanish(tab.id);
     }
+    gone();
   }
 
   async #move(id: number, to: { readonly windowId?: number; readonly index: number }): Promise<TabInfo> {
     this.#free();
+    if (to.index < -1) {
+      throw wrongValue("tabs.move: Value must be at least -1.");
+    }
     const tab = this.tab(id);
-    const from = tab.windowId;
-    const windowId = to.windowId ?? from;
-    if (this.#window(windowId).kind !== "normal" || this.#window(from).kind !== "normal") {
+    const windowId = to.windowId ?? tab.windowId;
+    const index = to.index < 0 ? Number.POSITIVE_INFINITY : to.index;
+    if (windowId === tab.windowId) {
+      this.#moveWithin(tab, index);
+    } else {
+      const from = tab.windowId;
+      this.#moveAcross(tab, windowId, index);
+      this.dropEmptyWindow(from);
+    }
+    return seen(tab);
+  }
+
+  #moveWithin(tab: FakeTab, index: number): void {
+    const { windowId } = tab;
+    const others = this.in(windowId).filter((each) => each !== tab);
+    const place = placeAmong(others, tab, index);
+    const groupId = groupAt(others, place, tab);
+    if (groupId !== tab.groupId) {
+      tab.groupId = groupId;
+      this.tellTab(tab);
+      this.dropEmptyGroups();
+    }
+    others.splice(place, 0, tab);
+    this.arrange(windowId, others, [tab]);
+  }
+
+  /** Leaves its group and its pin behind. */
+  #moveAcross(tab: FakeTab, windowId: number, index: number): void {
+    if (this.window(windowId).kind !== "normal") {
       throw new BrowserError("unsupportedWindow", "Tabs can only be moved to and from normal windows.");
     }
-    tab.windowId = windowId;
-    this.#insert(tab, to.index < 0 ? Number.POSITIVE_INFINITY : to.index);
-    this.#number(from);
-    this.#dropEmpty();
-    this.#tell({ kind: "left", id });
-    this.#tell({ kind: "placed", id, windowId, index: tab.index });
-    return clone(tab);
+    const others = this.in(windowId);
+    if (groupAround(others, placeAmong(others, { pinned: false, groupId: undefined }, index)) !== undefined) {
+      throw new BrowserError(
+        "splitsGroup",
+        "Tab operation is invalid as the specified input would disrupt group continuity in the tab strip.",
+      );
+    }
+    this.detach(tab);
+    Object.assign(tab, { windowId, pinned: false });
+    this.insert(tab, index);
+    this.tellPlace(tab);
   }
 
   async #group(ids: readonly number[], into: { groupId: number } | { windowId: number }): Promise<number> {
     this.#free();
-    const tabs = ids.map((id) => this.tab(id));
-    const existing = "groupId" in into ? this.groupList.find(({ id }) => id === into.groupId) : undefined;
-    const windowId = existing?.windowId ?? ("windowId" in into ? into.windowId : (this.#lastFocused ?? 0));
-    const id = existing?.id ?? this.#nextId++;
-    if (existing === undefined) {
-      this.groupList.push({ id, windowId, title: "", colour: "grey", collapsed: false });
+    if (ids.length === 0) {
+      throw wrongValue("tabs.group: Value did not match any choice.");
     }
-    for (const tab of tabs) {
-      tab.pinned = false;
-      tab.groupId = id;
-      tab.windowId = windowId;
-      this.#insert(tab, Number.POSITIVE_INFINITY);
+    const tabs = [...new Set(ids)].map((id) => this.tab(id));
+    const windowId = this.#groupWindow(into);
+    const left = tabs.map((tab) => tab.windowId).filter((id) => id !== windowId);
+    for (const tab of tabs.filter((each) => each.windowId !== windowId)) {
+      this.#moveAcross(tab, windowId, Number.POSITIVE_INFINITY);
     }
-    this.#dropEmpty();
-    this.#tell({ kind: "groups" });
-    this.#tell({ kind: "window", id: windowId });
+    const before = new Map(tabs.map((tab) => [tab, tab.groupId]));
+    const pinned = tabs.filter((tab) => tab.pinned);
+    const made = "groupId" in into ? undefined : this.addGroup(windowId);
+    const id = made ?? ("groupId" in into ? into.groupId : 0);
+    const members = new Set(tabs);
+    const strip =
+      made === undefined ? addToGroup(this.in(windowId), members, id) : gather(this.in(windowId), members, id);
+    const changed = strip.filter((tab) => members.has(tab) && before.get(tab) !== id);
+    for (const tab of [...pinned, ...changed]) {
+      this.tellTab(tab);
+    }
+    this.dropEmptyGroups();
+    if (made !== undefined) {
+      this.tell({ kind: "groups" });
+      this.tell({ kind: "groups" });
+    }
+    this.arrange(windowId, strip, members);
+    for (const emptied of left) {
+      this.dropEmptyWindow(emptied);
+    }
     return id;
   }
 
-  readonly tabs: TabsPort = {
-    list: async (windowId) => clone(windowId === undefined ? this.tabList : this.in(windowId)),
-    get: async (id) => clone(this.tabList.find((tab) => tab.id === id)),
-    create: (tab) => this.#create(tab),
-    update: (id, change) => this.#update(id, change),
-    remove: (ids) => this.#remove(ids),
-    move: (id, to) => this.#move(id, to),
-    reload: async (id) => {
+  /** The window that a group is in or is made in. */
+  #groupWindow(into: { groupId: number } | { windowId: number }): number {
+    if ("groupId" in into) {
+      return this.#groupOf(into.groupId).windowId;
+    }
+    if (this.window(into.windowId).kind !== "normal") {
+      throw new BrowserError("unsupportedWindow", "Grouping is not supported by tabs in this window.");
+    }
+    return into.windowId;
+  }
+
+  #groupOf(id: number) {
+    const group = this.groupList.find((each) => each.id === id);
+    if (group === undefined) {
+      throw new BrowserError("noGroup", `No group with id: ${id}.`, id);
+    }
+    return group;
+  }
+
+  /** One after the other: those before one that is gone are out of their groups. */
+  async #ungroup(ids: readonly number[]): Promise<void> {
+    this.#free();
+    if (ids.length === 0) {
+      throw wrongValue("tabs.ungroup: Value did not match any choice.");
+    }
+    for (const id of ids) {
       const tab = this.tab(id);
-      if (!tab.guarded) {
-        this.#tell({ kind: "tab", id, loading: true });
+      if (tab.groupId === undefined) {
+        continue;
       }
+      const strip = takeOut(this.in(tab.windowId), tab);
+      this.tellTab(tab);
+      this.arrange(tab.windowId, strip, [tab]);
+      this.dropEmptyGroups();
+    }
+  }
+
+  async #reload(id: number): Promise<void> {
+    const tab = this.tab(id);
+    const go = () => {
+      Object.assign(tab, { discarded: false, pendingUrl: "", loading: false });
+      this.tellTab(tab, { loading: true });
+      this.tellTab(tab);
+    };
+    if (tab.guarded) {
+      Object.assign(tab, { pendingUrl: tab.url, loading: true });
+      this.ask(tab, go);
+    } else {
+      go();
+    }
+  }
+
+  /** A window of ours does not get the focus. */
+  async #createWindow(url: string): Promise<TabInfo> {
+    const where = landing(url);
+    const before = this.windowList.find(({ id }) => id === this.lastFocusedId);
+    const windowId = this.addWindow();
+    if (before !== undefined) {
+      this.focusWindow(before.id);
+    }
+    const tab = this.addTab("", windowId, { pendingUrl: where.pending, title: "", active: true, loading: true });
+    this.tell({ kind: "shown", id: tab.id, windowId });
+    const atOnce = seen(tab);
+    queueMicrotask(() => this.#load(tab, where));
+    return atOnce;
+  }
+
+  readonly tabs: TabsPort = {
+    list: async (windowId) => (windowId === undefined ? this.tabList : this.in(windowId)).map(seen),
+    get: async (id) => {
+      const tab = this.tabList.find((each) => each.id === id);
+      return tab === undefined ? undefined : seen(tab);
     },
-    group: (ids, into) => this.#group(ids, into),
-    ungroup: async (ids) => {
-      for (const id of ids) {
-        this.tab(id).groupId = undefined;
-        this.#tell({ kind: "tab", id, loading: false });
-      }
-      this.#dropEmpty();
-    },
+    create: (tab) => this.#call("create", () => this.#create(tab)),
+    update: (id, change) => this.#call("update", () => this.#update(id, change)),
+    remove: (ids) => this.#call("remove", () => this.#remove(ids)),
+    move: (id, to) => this.#call("move", () => this.#move(id, to)),
+    reload: (id) => this.#reload(id),
+    group: (ids, into) => this.#call("group", () => this.#group(ids, into)),
+    ungroup: (ids) => this.#call("ungroup", () => this.#ungroup(ids)),
   };
 
   readonly windows: WindowsPort = {
     list: async () => clone(this.windowList),
-    lastFocused: async () => this.#lastFocused,
-    focus: async (id) => {
-      this.#window(id);
-      for (const window of this.windowList) {
-        window.focused = window.id === id;
-      }
-      this.#lastFocused = id;
-      this.#tell({ kind: "windows" });
-    },
-    create: async (url, focused = true) => {
-      const tab = focused ? this.addTab(url, this.addWindow(), { active: true }) : this.openWindow(url, "normal");
-      return clone(tab);
-    },
+    lastFocused: async () => this.lastFocusedId,
+    focus: async (id) => this.focusWindow(id),
+    create: (url) => this.#createWindow(url),
   };
 
   readonly groups: GroupsPort = {
     list: async () => clone(this.groupList),
     update: async (id, change: { readonly title?: string; readonly colour?: GroupColour }) => {
-      const group = this.groupList.find((each) => each.id === id);
-      if (group === undefined) {
-        throw new BrowserError("noGroup", `No group with id: ${id}.`, id);
+      const group = this.#groupOf(id);
+      if (change.colour !== undefined && !groupColours.includes(change.colour)) {
+        throw wrongValue(
+          "tabGroups.update: Value must be one of blue, cyan, green, grey, orange, pink, purple, red, yellow.",
+        );
       }
-      Object.assign(group, change);
-      this.#tell({ kind: "groups" });
+      Object.assign(group, {
+        ...change,
+        ...(change.title === undefined ? {} : { title: change.title.toWellFormed() }),
+      });
+      this.tell({ kind: "groups" });
     },
   };
 }
