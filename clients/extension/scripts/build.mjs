@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { manifestOf, targetOf, targets } from "./manifest.mjs";
-import { smallProtobuf } from "./protobuf.mjs";
+import { bareProtobuf, smallProtobuf } from "./protobuf.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const elsewhere = process.env.THROWBAR_EXTENSION_OUT;
@@ -40,14 +40,13 @@ function platform(target) {
 /**
  * @param {import("./manifest.mjs").Target} target
  * @param {string} out
- * @returns {Promise<boolean>}
+ * @param {readonly string[]} entries
+ * @param {import("esbuild").Plugin[]} plugins
  */
-async function buildTarget(target, out) {
-  await rm(out, { recursive: true, force: true });
-  await mkdir(out, { recursive: true });
-  const result = await build({
+function bundle(target, out, entries, plugins) {
+  return build({
     absWorkingDir: root,
-    entryPoints: target.entries.map((name) => `src/entrypoints/${name}`),
+    entryPoints: entries.map((name) => `src/entrypoints/${name}`),
     outdir: out,
     entryNames: "[name]",
     bundle: true,
@@ -59,12 +58,30 @@ async function buildTarget(target, out) {
     jsx: "automatic",
     jsxImportSource: "preact",
     logLevel: "warning",
-    plugins: [platform(target), smallProtobuf],
+    plugins: [platform(target), ...plugins],
   });
+}
+
+/**
+ * @param {import("./manifest.mjs").Target} target
+ * @param {string} out
+ * @returns {Promise<boolean>}
+ */
+async function buildTarget(target, out) {
+  await rm(out, { recursive: true, force: true });
+  await mkdir(out, { recursive: true });
+  const isPage = (/** @type {string} */ entry) => entry.endsWith(".tsx");
+  const pages = await bundle(target, out, target.entries.filter(isPage), [smallProtobuf]);
+  const background = target.entries.filter((entry) => !isPage(entry));
+  const others = await bundle(target, out, background, [bareProtobuf, smallProtobuf]);
   await cp(`${root}static`, out, { recursive: true, filter: (file) => !target.without.includes(basename(file)) });
   await writeFile(`${out}/manifest.json`, `${JSON.stringify(manifestOf(target), undefined, 2)}\n`);
+  const metafile = {
+    inputs: { ...pages.metafile.inputs, ...others.metafile.inputs },
+    outputs: { ...pages.metafile.outputs, ...others.metafile.outputs },
+  };
   if (process.env.THROWBAR_EXTENSION_META !== undefined) {
-    await writeFile(process.env.THROWBAR_EXTENSION_META, JSON.stringify(result.metafile));
+    await writeFile(process.env.THROWBAR_EXTENSION_META, JSON.stringify(metafile));
   }
   let fits = true;
   for (const entry of target.entries) {

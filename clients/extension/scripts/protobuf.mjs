@@ -5,6 +5,8 @@
 // other one can be read, is a literal in which the same five keys stand hundreds of times; it is written as rows of values.
 import { deepStrictEqual } from "node:assert";
 import { readFile } from "node:fs/promises";
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 
 const published = /@bufbuild[\\/]protobuf[\\/]dist[\\/]esm[\\/].*\.js$/;
 const filled =
@@ -89,6 +91,74 @@ export const smallProtobuf = {
         )
         .replace(described, (_, literal) => packed(literal));
       return { loader: "js", contents };
+    });
+  },
+};
+
+const checks = /@bufbuild[\\/]protobuf[\\/]dist[\\/]esm[\\/]reflect[\\/]reflect-check\.js$/;
+const generated = /[\\/]gen[\\/]es[\\/].*_pb\.ts$/;
+const described64 = /fileDesc\("([^"]+)"(?:, \[([^\]]*)\])?\)/;
+const ownOptions = "file_throwbar_option_v1_option";
+
+/**
+ * The description of a file without the options that say what a person or a policy is shown of it.
+ * @param {string} base64
+ * @returns {string}
+ */
+function withoutOptions(base64) {
+  const file = fromBinary(FileDescriptorProtoSchema, Buffer.from(base64, "base64"));
+  /** @param {import("@bufbuild/protobuf").Message | undefined} options */
+  const plain = (options) => {
+    if (options !== undefined) {
+      delete options.$unknown;
+    }
+  };
+  /** @param {import("@bufbuild/protobuf/wkt").EnumDescriptorProto} each */
+  const plainEnum = (each) => {
+    plain(each.options);
+    for (const value of each.value) {
+      plain(value.options);
+    }
+  };
+  /** @param {import("@bufbuild/protobuf/wkt").DescriptorProto} message */
+  const plainMessage = (message) => {
+    for (const { options } of [message, ...message.field, ...message.oneofDecl]) {
+      plain(options);
+    }
+    message.enumType.forEach(plainEnum);
+    message.nestedType.forEach(plainMessage);
+  };
+  plain(file.options);
+  file.messageType.forEach(plainMessage);
+  file.enumType.forEach(plainEnum);
+  for (const service of file.service) {
+    plain(service.options);
+    for (const method of service.method) {
+      plain(method.options);
+    }
+  }
+  return Buffer.from(toBinary(FileDescriptorProtoSchema, file)).toString("base64").replace(/=+$/, "");
+}
+
+/**
+ * For what runs in the background. It shows nothing to anybody, so it needs no options of the contract; and every value that
+ * it puts into a message has been seen by the compiler, so it needs no checks of them when it runs.
+ * @type {import("esbuild").Plugin}
+ */
+export const bareProtobuf = {
+  name: "bare-protobuf",
+  setup({ onLoad }) {
+    onLoad({ filter: checks }, async ({ path }) => {
+      const names = [...(await readFile(path, "utf8")).matchAll(/^export function (\w+)/gm)].map(([, name]) => name);
+      return { loader: "js", contents: names.map((name) => `export function ${name}() {}`).join("\n") };
+    });
+    onLoad({ filter: generated }, async ({ path }) => {
+      const text = await readFile(path, "utf8");
+      const contents = text.replace(described64, (_, base64, imports = "") => {
+        const others = imports.split(", ").filter((/** @type {string} */ each) => each !== "" && each !== ownOptions);
+        return `fileDesc("${withoutOptions(base64)}", [${others.join(", ")}])`;
+      });
+      return { loader: "ts", contents };
     });
   },
 };
