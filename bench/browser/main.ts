@@ -12,17 +12,12 @@ import { Peers } from "./mcp.js";
 import { must, type Times, timed } from "./measure.js";
 import { DevTools, Playwright } from "./peers.js";
 import type { Subject, Tab } from "./subject.js";
-import { type Figures, operations, table } from "./table.js";
+import { bare, type Figures, operations, table } from "./table.js";
 import { Throwbar } from "./throwbar.js";
 
 const tabs = 20;
 const warmUps = 5;
 const stride = 7;
-
-interface Load {
-  readonly before: readonly number[];
-  readonly after: readonly number[];
-}
 
 /** A page that is as small as a page can be. */
 async function pages(): Promise<{ readonly next: () => string; stop(): void }> {
@@ -102,6 +97,56 @@ function same(a: readonly Tab[], b: readonly Tab[]): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
+/** What one subject did in one round, beside the load of the machine before and after. */
+interface Turn {
+  readonly round: number;
+  readonly name: string;
+  readonly load: readonly [number, number];
+  readonly times: Figures;
+  readonly floor?: Figures;
+}
+
+async function turn(subject: Subject, round: number, each: number, next: () => string): Promise<Turn> {
+  const before = loadavg()[0] ?? 0;
+  await subject.start();
+  const times = await measure(subject, each, next);
+  const floor = subject instanceof Throwbar ? { ...newTimes(), ...(await subject.floor(each, next)) } : undefined;
+  const load = [before, loadavg()[0] ?? 0] as const;
+  console.error(`round ${round}: ${subject.name}, load ${load.map((value) => value.toFixed(1)).join(" to ")}`);
+  return { round, name: subject.name, load, times, ...(floor === undefined ? {} : { floor }) };
+}
+
+/** The times of all rounds together, by subject. */
+function together(turns: readonly Turn[]): Map<string, Figures> {
+  const all = new Map<string, Figures>();
+  for (const { name, times, floor } of turns) {
+    add(all, name, times);
+    add(all, bare, floor ?? newTimes());
+  }
+  return all;
+}
+
+function add(all: Map<string, Figures>, name: string, times: Figures): void {
+  const known = all.get(name) ?? newTimes();
+  all.set(name, known);
+  for (const operation of operations) {
+    known[operation].push(...times[operation]);
+  }
+}
+
+/** Makes the subjects that take part, anew for each round. */
+function lineUp(folder: string, only: string, programs: { throwbar: string; chromium: string }): (() => Subject)[] {
+  const { BENCH_ROOT: root = "", BENCH_EXTENSION: extension = "" } = process.env;
+  const peers = new Peers(join(root, "bench/browser/peers"));
+  const { chromium } = programs;
+  return [
+    () => new Throwbar({ ...programs, extension, folder }),
+    ...(only === "throwbar"
+      ? []
+      : [() => new DevTools(peers, chromium, folder), () => new Playwright(peers, chromium, folder)]),
+  ];
+}
+
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     options: {
@@ -112,59 +157,37 @@ async function main(): Promise<void> {
     allowPositionals: true,
   });
   const [throwbar = "", chromium = ""] = positionals;
-  const { BENCH_ROOT: root = "", BENCH_FOLDER: made = "", BENCH_EXTENSION: extension = "" } = process.env;
   const folder = await mkdtemp(join(tmpdir(), "throwbar-bench-browser-"));
   const site = await pages();
-  const peers = new Peers(join(root, "bench/browser/peers"));
-  const subjects: (() => Subject)[] = [() => new Throwbar({ throwbar, chromium, extension, folder })];
-  if (values.only !== "throwbar") {
-    subjects.push(
-      () => new DevTools(peers, chromium, folder),
-      () => new Playwright(peers, chromium, folder),
-    );
+  const turns: Turn[] = [];
+  let running: Subject | undefined;
+  const end = async () => {
+    await running?.stop();
+    site.stop();
+    await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    // A run that is broken off leaves no browser behind.
+    process.once(signal, () => void end().finally(() => process.exit(1)));
   }
-  const results = new Map<string, Figures>();
-  const floors = newTimes();
-  const load: Load = { before: loadavg(), after: [] };
   try {
+    const subjects = lineUp(folder, values.only, { throwbar, chromium });
     for (let round = 0; round < Number(values.rounds); round++) {
       for (let i = 0; i < subjects.length; i++) {
         const subject = subjects[(i + round) % subjects.length]?.();
         must(subject !== undefined, () => "no subject");
-        try {
-          await subject.start();
-          const times = await measure(subject, Number(values.each), site.next);
-          add(results, subject.name, times);
-          console.error(`round ${round + 1}: ${subject.name}, load ${loadavg()[0]?.toFixed(1)}`);
-          if (subject instanceof Throwbar) {
-            const floor = await subject.floor(Number(values.each), site.next);
-            for (const [operation, measured] of Object.entries(floor)) {
-              floors[operation as keyof typeof floor].push(...measured);
-            }
-          }
-        } finally {
-          await subject.stop();
-        }
+        running = subject;
+        turns.push(await turn(subject, round + 1, Number(values.each), site.next));
+        await subject.stop();
+        running = undefined;
+        await writeFile(join(process.env.BENCH_FOLDER ?? "", "figures.json"), JSON.stringify(turns, undefined, 1));
       }
     }
   } finally {
-    site.stop();
-    await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+    await end();
   }
-  const about = { rounds: values.rounds, each: values.each, cores: cpus().length, load: { ...load, after: loadavg() } };
-  await writeFile(
-    join(made, "figures.json"),
-    JSON.stringify({ ...about, floor: floors, subjects: Object.fromEntries(results) }, undefined, 1),
-  );
-  console.log(table(results, floors, about));
-}
-
-function add(results: Map<string, Figures>, name: string, times: Figures): void {
-  const all = results.get(name) ?? newTimes();
-  results.set(name, all);
-  for (const operation of operations) {
-    all[operation].push(...times[operation]);
-  }
+  const loads = turns.flatMap(({ load }) => load);
+  console.log(table(together(turns), { ...values, cores: cpus().length, loads }));
 }
 
 await main();

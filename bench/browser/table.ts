@@ -5,17 +5,21 @@ export const operations = ["list", "activate", "open", "loaded", "close"] as con
 export type Operation = (typeof operations)[number];
 export type Figures = Record<Operation, Times>;
 
+/** The floor's name among the subjects. */
+export const bare = "bare `chrome.tabs`";
+
 export interface About {
   readonly rounds: string;
   readonly each: string;
   readonly cores: number;
-  readonly load: { readonly before: readonly number[]; readonly after: readonly number[] };
+  /** Load of the machine at the start and at the end of each subject's turn. */
+  readonly loads: readonly number[];
 }
 
 const names: Record<Operation, string> = {
   list: "list 20 tabs",
   activate: "show a tab",
-  open: "open a tab, until it is there",
+  open: "open a tab, until the answer",
   loaded: "open a tab, until its page has loaded",
   close: "close a tab",
 };
@@ -27,31 +31,29 @@ function cell(times: Times): string {
 }
 
 /** Median and 95th percentile in milliseconds, by nearest rank, of all rounds together. */
-export function table(results: ReadonlyMap<string, Figures>, floor: Figures, about: About): string {
-  const subjects = [...results.keys()].sort((a, b) => Number(b === "Throwbar") - Number(a === "Throwbar"));
-  const head = ["ms: median / p95", "bare `chrome.tabs`", ...subjects, "Throwbar to the floor", "to the faster peer"];
+export function table(results: ReadonlyMap<string, Figures>, about: About): string {
+  const rank = (name: string) => (name === bare ? 0 : name === "Throwbar" ? 1 : 2);
+  const subjects = [...results.keys()].sort((a, b) => rank(a) - rank(b));
+  const times = (name: string, operation: Operation) => results.get(name)?.[operation] ?? [];
   const rows = operations.map((operation) => {
-    const own = results.get("Throwbar")?.[operation] ?? [];
-    const peers = subjects
-      .filter((name) => name !== "Throwbar")
-      .map((name) => median(results.get(name)?.[operation] ?? []))
-      .filter((value) => !Number.isNaN(value));
+    const own = median(times("Throwbar", operation));
+    const peers = subjects.slice(2).map((name) => median(times(name, operation)));
     return [
       names[operation],
-      cell(floor[operation]),
-      ...subjects.map((name) => cell(results.get(name)?.[operation] ?? [])),
-      ratio(median(own), median(floor[operation])),
-      ratio(median(own), Math.min(...peers)),
+      ...subjects.map((name) => cell(times(name, operation))),
+      ratio(own, median(times(bare, operation))),
+      ratio(own, Math.min(...peers.filter((value) => !Number.isNaN(value)))),
     ];
   });
+  const head = ["ms: median / p95", ...subjects, "Throwbar to the floor", "to the faster peer"];
   const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
-  const load = (values: readonly number[]) => values.map((value) => value.toFixed(1)).join(" ");
+  const [least, most] = [Math.min(...about.loads), Math.max(...about.loads)].map((load) => load.toFixed(1));
   return [
     line(head),
     line(head.map(() => "---")),
     ...rows.map(line),
     "",
-    `${about.rounds} rounds in turn, ${about.each} of each in a round; ${about.cores} cores, load ${load(about.load.before)} before and ${load(about.load.after)} after.`,
+    `${about.rounds} rounds in turn, ${about.each} of each in a round; ${about.cores} cores, load ${least} to ${most}.`,
   ].join("\n");
 }
 

@@ -81,15 +81,11 @@ func (a *aggregate) add(name string, o *controlv1.DeviceOutcome) {
 		outcome, why = term.Cell{Text: "unreadable", Style: term.Red}, err.Error()
 		a.fell(outcome.Text)
 	default:
-		switch itemsCode(m) {
-		case Partial:
-			outcome = term.Cell{Text: "partly done", Style: term.Yellow}
+		outcome.Text, outcome.Style = itemsWord(m)
+		if n := countItems(m); n.done > 0 || n.failed+n.skipped == 0 {
 			a.done++
-		case Failed:
-			outcome = term.Cell{Text: "not done", Style: term.Red}
+		} else {
 			a.fell(outcome.Text)
-		default:
-			a.done++
 		}
 		a.facts = append(a.facts, facts)
 		a.take(name, m, facts)
@@ -162,7 +158,7 @@ func (a *aggregate) missedOf(name string, items protoreflect.List, fields protor
 		a.missed = append(a.missed, []term.Cell{
 			{Text: name, Style: term.Bold},
 			term.Text(item.Get(fields.ByName("id")).String()),
-			{Text: statusWord(commandv1.ItemStatus(status)), Style: term.Red},
+			{Text: statusWord(commandv1.ItemStatus(status)), Style: view.ItemStyle(commandv1.ItemStatus(status))},
 			term.Text(item.Get(fields.ByName("detail")).String()),
 		})
 	}

@@ -267,6 +267,55 @@ func TestFanOut(t *testing.T) {
 	}
 }
 
+// What was left alone on purpose is neither done nor a failure; what changed beside what was asked is shown.
+func TestWhatWasLeftAlone(t *testing.T) {
+	t.Parallel()
+	const skipped = commandv1.ItemStatus_ITEM_STATUS_SKIPPED
+	grouped := func(statuses ...commandv1.ItemStatus) *fake {
+		return newFake(t, func(f *fake) {
+			f.onDispatch = func(*controlv1.DispatchRequest) (*controlv1.DispatchResponse, error) {
+				result := &commandv1.GroupTabs_Result{GroupId: laptop + "_gb1aa-4", SideEffects: &commandv1.SideEffects{
+					ClosedWindowIds: []string{laptop + "_wb1aa-8"}, MovedTabIds: []string{laptop + "_tb1aa-1"},
+				}}
+				for i, status := range statuses {
+					item := &commandv1.ItemOutcome{Id: fmt.Sprintf("%s_tb1aa-%d", laptop, i+1), Status: status}
+					if status == okStatus {
+						result.GroupedCount++
+					} else {
+						item.Detail = "it is pinned"
+					}
+					result.Items = append(result.Items, item)
+				}
+				return &controlv1.DispatchResponse{Outcomes: []*controlv1.DeviceOutcome{{
+					DeviceId: laptop, DeviceName: "laptop", CommandId: "cmd-3",
+					Outcome: &controlv1.DeviceOutcome_Result{Result: &commandv1.Result{Kind: &commandv1.Result_GroupTabs{GroupTabs: result}}},
+				}}}, nil
+			}
+		})
+	}
+	call := []string{"call", "groupTabs", "--title", "Trip", "--tab-ids", laptop + "_tb1aa-1"}
+	f := grouped(okStatus, skipped)
+	e := f.run(t, call...)
+	e.check(t, 7)
+	golden(t, "call_skipped", e.out, f.url)
+	for name, row := range map[string]struct {
+		statuses []commandv1.ItemStatus
+		code     int
+		word     string
+	}{
+		"all done":                   {[]commandv1.ItemStatus{okStatus}, 0, "  ok\n"},
+		"all left alone":             {[]commandv1.ItemStatus{skipped, skipped}, 7, "  left alone\n"},
+		"left alone and failed":      {[]commandv1.ItemStatus{skipped, goneStatus}, 1, "  not done\n"},
+		"done and failed":            {[]commandv1.ItemStatus{okStatus, goneStatus}, 7, "  partly done\n"},
+		"done, left alone, failed":   {[]commandv1.ItemStatus{okStatus, skipped, goneStatus}, 7, "  partly done\n"},
+		"nothing to do, no failures": {nil, 0, "  ok\n"},
+	} {
+		if e := grouped(row.statuses...).run(t, call...); e.code != row.code || !strings.Contains(e.out, row.word) {
+			t.Errorf("%s: %d\n%s", name, e.code, e.out)
+		}
+	}
+}
+
 func TestInterruptCancelsTheCall(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)

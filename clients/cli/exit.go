@@ -19,7 +19,7 @@ const (
 	Expired         = 4   // the time ran out
 	Refused         = 5   // a policy, a person, the device or the scope of the token forbids it
 	Unauthenticated = 6   // the server does not accept the token, or there is none
-	Partial         = 7   // some items or some devices failed
+	Partial         = 7   // some items or some devices failed, or were left alone
 	Cancelled       = 130 // interrupted
 )
 

@@ -18,6 +18,7 @@ import (
 
 const (
 	outcomeIndent = 2
+	leftAlone     = "left alone"
 	itemName      = protoreflect.FullName("throwbar.command.v1.ItemOutcome")
 )
 
@@ -159,13 +160,7 @@ func (p *program) result(e *catalog.Entry, o *controlv1.DeviceOutcome) {
 		p.err.Line(term.Red, "%s  the server sent a result that is not one of %s: %v", title(o), e.Name, err)
 		return
 	}
-	word, style := "ok", term.Green
-	switch itemsCode(m) {
-	case Partial:
-		word, style = "partly done", term.Yellow
-	case Failed:
-		word, style = "not done", term.Red
-	}
+	word, style := itemsWord(m)
 	p.out.Print(p.out.Paint(term.Bold, term.Visible(title(o))) + "  " + p.out.Paint(style, word) + "\n")
 	p.show().Message(m, outcomeIndent)
 	if len(o.GetSavedIds()) > 0 && o.GetCommandId() != "" {
@@ -191,25 +186,53 @@ func (p *program) codeOf(called *catalog.Entry, o *controlv1.DeviceOutcome) int 
 	return itemsCode(m)
 }
 
-// itemsCode is the exit code of a result: its items may have failed, some or all of them.
-func itemsCode(m protoreflect.Message) int {
-	var codes []int
+// itemCounts is how many items of a result are done, were left alone, and failed.
+type itemCounts struct{ done, skipped, failed int }
+
+func countItems(m protoreflect.Message) (n itemCounts) {
 	for i := range m.Descriptor().Fields().Len() {
 		fd := m.Descriptor().Fields().Get(i)
 		if !fd.IsList() || fd.Message() == nil || fd.Message().FullName() != itemName {
 			continue
 		}
-		status := fd.Message().Fields().ByName("status")
+		field := fd.Message().Fields().ByName("status")
 		for j := range m.Get(fd).List().Len() {
-			code := Failed
-			if view.ItemOK(commandv1.ItemStatus(m.Get(fd).List().Get(j).Message().Get(status).Enum())) {
-				code = OK
+			switch status := commandv1.ItemStatus(m.Get(fd).List().Get(j).Message().Get(field).Enum()); {
+			case view.ItemOK(status):
+				n.done++
+			case view.ItemSkipped(status):
+				n.skipped++
+			default:
+				n.failed++
 			}
-			codes = append(codes, code)
 		}
 	}
-	if len(codes) == 0 {
+	return n
+}
+
+// itemsCode is the exit code of a result: its items may have failed, some or all of them. What was left alone is not what
+// was asked for, so it is no success; where nothing went wrong it is no failure either.
+func itemsCode(m protoreflect.Message) int {
+	switch n := countItems(m); {
+	case n.failed+n.skipped == 0:
 		return OK
+	case n.done > 0 || n.failed == 0:
+		return Partial
+	default:
+		return Failed
 	}
-	return together(codes)
+}
+
+// itemsWord is how a result went, in words.
+func itemsWord(m protoreflect.Message) (string, term.Style) {
+	switch n := countItems(m); {
+	case n.failed+n.skipped == 0:
+		return "ok", term.Green
+	case n.done > 0:
+		return "partly done", term.Yellow
+	case n.failed == 0:
+		return leftAlone, term.Yellow
+	default:
+		return "not done", term.Red
+	}
 }

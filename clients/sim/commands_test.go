@@ -18,7 +18,7 @@ const (
 	isBlocked = commandv1.ItemStatus_ITEM_STATUS_BLOCKED_BY_PAGE
 	isRefused = commandv1.ItemStatus_ITEM_STATUS_REFUSED_URL
 	isPopup   = commandv1.ItemStatus_ITEM_STATUS_UNSUPPORTED_WINDOW
-	isNothing = commandv1.ItemStatus_ITEM_STATUS_UNSPECIFIED
+	isSkipped = commandv1.ItemStatus_ITEM_STATUS_SKIPPED
 )
 
 // shown makes a browser with one window for each list of addresses; the last one has the focus and in each the first
@@ -162,12 +162,12 @@ func TestCloseTabsSaysWhatHappenedToEach(t *testing.T) {
 		t.Fatalf("CloseTabs = %v, %v", res, err)
 	}
 	wantItems(t, res.GetItems(), isOK, isGone, isOK, isBlocked, isGone, isGone)
-	wantOrder(t, b, 0, "*"+guarded)
+	wantOrder(t, b, 0, "*"+guarded+" "+emptyTab) // which was opened so that the browser stays open
 	for _, bad := range []string{"dev_wb00t-1", "no id"} {
 		_, err = b.CloseTabs(t.Context(), &commandv1.CloseTabs{TabIds: []string{ids[3], bad}})
 		wantCode(t, err, throwbar.CodeInvalid)
 	}
-	wantOrder(t, b, 0, "*"+guarded)
+	wantOrder(t, b, 0, "*"+guarded+" "+emptyTab) // which was opened so that the browser stays open
 }
 
 func TestClosingShowsTheNeighbourAndRemovesWhatIsEmpty(t *testing.T) {
@@ -197,6 +197,10 @@ func TestClosingShowsTheNeighbourAndRemovesWhatIsEmpty(t *testing.T) {
 	if _, err := b.CloseTabs(t.Context(), &commandv1.CloseTabs{TabIds: tabIDs(t, b, "a")}); err != nil {
 		t.Fatal(err)
 	}
+	wantOrder(t, b, 0, "*"+emptyTab)
+	b.mu.Lock()
+	b.close(b.windows[0].tabs[0]) // a person closes it
+	b.mu.Unlock()
 	if res, err := b.GetActiveTab(t.Context(), &commandv1.GetActiveTab{}); err != nil || res.TabId != nil || res.GetUrl() != "" {
 		t.Errorf("GetActiveTab without windows = %v, %v", res, err)
 	}
@@ -224,7 +228,12 @@ func TestCloseTabsByUrl(t *testing.T) {
 		t.Errorf("CloseTabsByUrl = %v, %v", res, err)
 	}
 	wantItems(t, res.GetItems(), isBlocked)
-	wantOrder(t, b, 0, "*https://a.example/ "+guarded)
+	wantOrder(t, b, 0, "https://a.example/ *"+guarded) // which comes to the front with its question
+	res, err = b.CloseTabsByUrl(t.Context(), &commandv1.CloseTabsByUrl{Url: unsavedHost, Force: proto.Bool(true)})
+	if err != nil || !res.GetClosed() {
+		t.Errorf("CloseTabsByUrl by force = %v, %v", res, err)
+	}
+	wantOrder(t, b, 0, "*https://a.example/")
 }
 
 func TestActivateNavigateReloadMute(t *testing.T) {
@@ -322,7 +331,7 @@ func TestGroupAndUngroup(t *testing.T) {
 	if err != nil || res.GetGroupedCount() != 2 {
 		t.Fatalf("GroupTabs = %v, %v", res, err)
 	}
-	wantItems(t, res.GetItems(), isOK, isNothing, isOK, isGone)
+	wantItems(t, res.GetItems(), isOK, isSkipped, isOK, isGone)
 	wantOrder(t, b, 0, "*a^ b c1 e1 d f")
 	want := &commandv1.TabGroup{GroupId: res.GetGroupId(), WindowId: b.id(ident.Window, b.windows[0].id), Title: "Trip", Colour: commandv1.Colour_COLOUR_PINK}
 	if got := b.Look().Groups; len(got) != 1 || !proto.Equal(got[0], want) {
@@ -458,7 +467,7 @@ func TestRestoreIntoANewWindowAndGroup(t *testing.T) {
 	if _, err := b.RestoreTabs(ctx, &commandv1.RestoreTabs{SavedIds: []string{"1", "2", "3"}}); err != nil {
 		t.Fatal(err)
 	}
-	wantOrder(t, b, 0, "*https://2.example/ https://1.example/1 https://3.example/1")
+	wantOrder(t, b, 0, "*"+emptyTab+" https://2.example/ https://1.example/1 https://3.example/1")
 	if g := b.Look().Groups; len(g) != 1 || g[0].GetTitle() != "Trip" || g[0].GetColour() != commandv1.Colour_COLOUR_RED {
 		t.Errorf("groups: %v", g)
 	}

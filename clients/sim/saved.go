@@ -21,6 +21,10 @@ func (b *Browser) SaveTabs(ctx context.Context, a *commandv1.SaveTabs) (*command
 		return nil, err
 	}
 	res := &commandv1.SaveTabs_Result{}
+	was := b.before(0)
+	if a.GetClose() {
+		b.keepOpen(was, openable(targets))
+	}
 	res.Items = each(targets, func(t *tab) (commandv1.ItemStatus, string) {
 		if _, err := checkAddress(t.url); err != nil {
 			return commandv1.ItemStatus_ITEM_STATUS_REFUSED_URL, "this address cannot be opened again: " + message(err)
@@ -37,7 +41,19 @@ func (b *Browser) SaveTabs(ctx context.Context, a *commandv1.SaveTabs) (*command
 		}
 	})
 	res.SavedCount = countOK(res.GetItems())
+	res.SideEffects = b.effects(was)
 	return res, nil
+}
+
+// openable are the tabs whose addresses can be opened again.
+func openable(targets []target) []target {
+	return slices.DeleteFunc(slices.Clone(targets), func(t target) bool {
+		if t.tab == nil {
+			return true
+		}
+		_, err := checkAddress(t.tab.url)
+		return err != nil
+	})
 }
 
 // message is the text of a refused address.
@@ -72,6 +88,7 @@ func (b *Browser) RestoreTabs(ctx context.Context, a *commandv1.RestoreTabs) (*c
 	}
 	// From left to right, so that each one's place is there.
 	slices.SortStableFunc(order, func(a, b *commandv1.SavedTab) int { return cmp.Compare(a.GetIndex(), b.GetIndex()) })
+	was := b.before(0)
 	opened := map[string]*tab{}
 	for _, s := range order {
 		outcomes[s.GetSavedId()] = b.restore(s, opened)
@@ -85,6 +102,7 @@ func (b *Browser) RestoreTabs(ctx context.Context, a *commandv1.RestoreTabs) (*c
 		}
 	}
 	res.RestoredCount = countOK(res.GetItems())
+	res.SideEffects = b.effects(was)
 	return res, nil
 }
 

@@ -31,6 +31,7 @@ type rig struct {
 	identity throwbar.Identity
 	sim      *sim.Sim
 	ended    chan error
+	stop     func() // ends the simulator that was started last
 }
 
 func start(t *testing.T, transport throwbar.Transport) *rig {
@@ -64,10 +65,11 @@ func (r *rig) run(t *testing.T, transport throwbar.Transport) (*sim.Sim, chan er
 		defer close(waited)
 		ended <- s.Run(ctx)
 	}()
-	t.Cleanup(func() {
+	r.stop = func() {
 		stop()
 		<-waited
-	})
+	}
+	t.Cleanup(r.stop)
 	apptest.Eventually(t, "the server knows the tabs", func() bool { return r.live(t) && same(r.tabs(t), s.Browser().Look().Tabs) })
 	return s, ended
 }

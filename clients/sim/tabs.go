@@ -28,11 +28,12 @@ func (b *Browser) OpenTab(ctx context.Context, a *commandv1.OpenTab) (*commandv1
 			return nil, throwbar.Errorf(throwbar.CodeFailed, "a %s window holds no further tabs", w.kind)
 		}
 	}
+	was := b.before(0)
 	t := b.open(w, url, len(b.tabs))
 	if a.Active == nil || a.GetActive() {
 		b.show(t)
 	}
-	return &commandv1.OpenTab_Result{TabId: b.id(ident.Tab, t.id), Url: url}, nil
+	return &commandv1.OpenTab_Result{TabId: b.id(ident.Tab, t.id), Url: url, SideEffects: b.effects(was)}, nil
 }
 
 // open opens a tab in a window, or in a new one. The caller holds mu.
@@ -45,7 +46,7 @@ func (b *Browser) open(w *window, url string, at int) *tab {
 	return t
 }
 
-// CloseTabs closes tabs, but for those whose page asks first.
+// CloseTabs closes tabs, but for those whose page asks first, unless it is to force them.
 func (b *Browser) CloseTabs(ctx context.Context, a *commandv1.CloseTabs) (*commandv1.CloseTabs_Result, error) {
 	if err := b.begin(ctx); err != nil {
 		return nil, err
@@ -55,8 +56,8 @@ func (b *Browser) CloseTabs(ctx context.Context, a *commandv1.CloseTabs) (*comma
 	if err != nil {
 		return nil, err
 	}
-	items := b.closeAll(targets)
-	return &commandv1.CloseTabs_Result{ClosedCount: countOK(items), Items: items}, nil
+	items, effects := b.closeAll(targets, a.GetForce())
+	return &commandv1.CloseTabs_Result{ClosedCount: countOK(items), Items: items, SideEffects: effects}, nil
 }
 
 // CloseTabsByUrl closes the tabs whose address matches.
@@ -76,8 +77,8 @@ func (b *Browser) CloseTabsByUrl(
 			}
 		}
 	}
-	items := b.closeAll(targets)
-	res := &commandv1.CloseTabsByUrl_Result{ClosedCount: countOK(items), Items: items}
+	items, effects := b.closeAll(targets, a.GetForce())
+	res := &commandv1.CloseTabsByUrl_Result{ClosedCount: countOK(items), Items: items, SideEffects: effects}
 	res.Closed = res.GetClosedCount() > 0
 	if len(items) == 0 {
 		res.Reason = "not_found"
@@ -85,14 +86,19 @@ func (b *Browser) CloseTabsByUrl(
 	return res, nil
 }
 
-func (b *Browser) closeAll(targets []target) []*commandv1.ItemOutcome {
-	return each(targets, func(t *tab) (commandv1.ItemStatus, string) {
-		if t.asks() {
+// closeAll closes tabs. The caller holds mu.
+func (b *Browser) closeAll(targets []target, force bool) ([]*commandv1.ItemOutcome, *commandv1.SideEffects) {
+	was := b.before(0)
+	b.keepOpen(was, targets)
+	items := each(targets, func(t *tab) (commandv1.ItemStatus, string) {
+		if t.asks() && !force {
+			b.show(t) // as the question does
 			return commandv1.ItemStatus_ITEM_STATUS_BLOCKED_BY_PAGE, "the page asks before it is left, and nobody answered"
 		}
 		b.close(t)
 		return commandv1.ItemStatus_ITEM_STATUS_OK, ""
 	})
+	return items, b.effects(was)
 }
 
 // each does something to each tab that is there, and says what came of all of them.
@@ -119,11 +125,12 @@ func (b *Browser) ActivateTab(ctx context.Context, a *commandv1.ActivateTab) (*c
 	if err != nil {
 		return nil, err
 	}
+	was := b.before(0)
 	b.show(t)
 	if a.GetFocusWindow() {
 		b.focus(t.window)
 	}
-	return &commandv1.ActivateTab_Result{Activated: true}, nil
+	return &commandv1.ActivateTab_Result{Activated: true, SideEffects: b.effects(was)}, nil
 }
 
 // NavigateTab loads another address in a tab.
@@ -183,6 +190,7 @@ func (b *Browser) PinTabs(ctx context.Context, a *commandv1.PinTabs) (*commandv1
 	if err != nil {
 		return nil, err
 	}
+	was := b.before(toUnpin)
 	items := each(targets, func(t *tab) (commandv1.ItemStatus, string) {
 		if t.window.kind != kindNormal {
 			return commandv1.ItemStatus_ITEM_STATUS_UNSUPPORTED_WINDOW, "only tabs of normal windows can be pinned"
@@ -190,7 +198,7 @@ func (b *Browser) PinTabs(ctx context.Context, a *commandv1.PinTabs) (*commandv1
 		b.pin(t, a.GetPinned())
 		return commandv1.ItemStatus_ITEM_STATUS_OK, ""
 	})
-	return &commandv1.PinTabs_Result{PinnedCount: countOK(items), Items: items}, nil
+	return &commandv1.PinTabs_Result{PinnedCount: countOK(items), Items: items, SideEffects: b.effects(was)}, nil
 }
 
 // MuteTabs mutes or unmutes tabs.

@@ -37,8 +37,9 @@ type plan struct {
 
 // moved is a row with the same title and address that is changed where it is.
 type moved struct {
-	at  uint32
-	row row
+	at    uint32
+	row   row
+	stays bool // it is not named, so that its place is what the others leave
 }
 
 // apply takes in a change; shown is called when queries see it. The device's ingest is held. On an error nothing has
@@ -49,13 +50,22 @@ func (s *State) apply(ds *deviceState, c change, shown func()) error {
 		return tooMuch()
 	}
 	s.put(ds, p)
-	order := ds.reorder(p)
+	s.show(ds, p, c, ds.boot, shown)
+	return nil
+}
+
+// show lets queries see a change, whose fresh rows are in the index. Of is the boot tag that all ids have then.
+func (s *State) show(ds *deviceState, p *plan, c change, of string, shown func()) {
+	order, shifts := ds.arrange(p, c.whole)
 	s.mu.Lock()
 	for id := range p.names.left {
 		delete(ds.byTab, id)
 	}
 	for _, m := range p.same {
 		ds.rows[m.at] = m.row
+	}
+	for _, to := range shifts {
+		ds.rows[to.at].index = to.index
 	}
 	for _, r := range p.old {
 		delete(ds.byTab, ds.rows[r].tab)
@@ -69,13 +79,12 @@ func (s *State) apply(ds *deviceState, c change, shown func()) error {
 		ds.byTab[ds.rows[r].tab] = r
 		ds.pages[r/search.PageSize].shown |= 1 << (r % search.PageSize)
 	}
-	ds.remember(p, c)
+	ds.remember(p, c, of)
 	s.hide(ds, p.old)
-	ds.order, ds.windows, ds.groups, ds.bytes, ds.of = order, p.windows, p.groups, p.bytes, ds.boot
+	ds.order, ds.windows, ds.groups, ds.bytes, ds.of = order, p.windows, p.groups, p.bytes, of
 	shown()
 	s.mu.Unlock()
 	s.clear(ds, p.old)
-	return nil
 }
 
 // plan compares a change with the state.
@@ -90,9 +99,9 @@ func (ds *deviceState) plan(c change) *plan {
 		fresh := rowOf(t)
 		at, known := p.names.at(ds, id)
 		known = known && !foreign
-		if known && ds.rows[at].title == fresh.title && ds.rows[at].text == fresh.text {
+		if known && ds.rows[at].alike(&fresh) {
 			fresh.text = ds.rows[at].text
-			if fresh != ds.rows[at] {
+			if fresh != ds.rows[at] || !c.whole { // a place that a delta names counts, also where it is the old one
 				p.same = append(p.same, moved{at: at, row: fresh})
 			}
 			continue
@@ -159,7 +168,7 @@ func (p *plan) rename(ds *deviceState, named map[int64]*commandv1.Tab) {
 		if named[id] == nil && !goes[at] {
 			r := ds.rows[at]
 			r.tab = id
-			p.same = append(p.same, moved{at: at, row: r})
+			p.same = append(p.same, moved{at: at, row: r, stays: true})
 		}
 	}
 }
@@ -172,6 +181,7 @@ func (p *plan) merge(ds *deviceState, c change) {
 	for _, w := range c.windows {
 		p.windows[w.GetWindowId()] = &commandv1.Window{
 			WindowId: w.GetWindowId(), Kind: clip(w.GetKind(), maxWord), Focused: w.GetFocused(), State: clip(w.GetState(), maxWord),
+			Private: w.GetPrivate(),
 		}
 	}
 	if len(c.groups) > 0 {
@@ -193,7 +203,7 @@ func (s *State) put(ds *deviceState, p *plan) {
 		var domain [batch]string
 		for i := range some {
 			terms[i] = analyzer.Terms(texts(some[i].titleText(), some[i].url()))
-			domain[i] = domainOf(some[i].url())
+			domain[i] = some[i].domain()
 		}
 		s.mu.Lock()
 		for i := range some {
@@ -241,55 +251,4 @@ func (s *State) clear(ds *deviceState, rows []uint32) {
 		}
 		s.mu.Unlock()
 	}
-}
-
-// reorder is the order of the rows after a change. The rows still are as they were, but for the fresh ones: so those
-// that leave their place are found by it, and what stays between them is copied in whole stretches.
-func (ds *deviceState) reorder(p *plan) []uint32 {
-	type entry struct {
-		at  uint32
-		row *row
-	}
-	add := make([]entry, 0, len(p.rows)+len(p.same))
-	cuts := make([]int, 0, len(p.old)+len(p.same))
-	for _, r := range p.old {
-		cuts = append(cuts, ds.position(r))
-	}
-	for i := range p.same {
-		m := &p.same[i]
-		if was := &ds.rows[m.at]; compareRows(was, &m.row) != 0 {
-			cuts = append(cuts, ds.position(m.at))
-			add = append(add, entry{at: m.at, row: &m.row})
-		}
-	}
-	for _, r := range p.rows {
-		add = append(add, entry{at: r, row: &ds.rows[r]})
-	}
-	if len(cuts)+len(add) == 0 {
-		return ds.order
-	}
-	slices.Sort(cuts)
-	stay := make([]uint32, 0, len(ds.order)-len(cuts))
-	from := 0
-	for _, cut := range cuts {
-		stay = append(stay, ds.order[from:cut]...)
-		from = cut + 1
-	}
-	stay = append(stay, ds.order[from:]...)
-	slices.SortFunc(add, func(a, b entry) int { return compareRows(a.row, b.row) })
-	order := make([]uint32, 0, len(stay)+len(add))
-	for _, e := range add {
-		n, _ := slices.BinarySearchFunc(stay, e.row, func(r uint32, to *row) int { return compareRows(&ds.rows[r], to) })
-		order = append(append(order, stay[:n]...), e.at)
-		stay = stay[n:]
-	}
-	return append(order, stay...)
-}
-
-// position is the place of a row in the order.
-func (ds *deviceState) position(r uint32) int {
-	n, _ := slices.BinarySearchFunc(ds.order, &ds.rows[r], func(other uint32, to *row) int {
-		return compareRows(&ds.rows[other], to)
-	})
-	return n
 }

@@ -69,6 +69,7 @@ const (
 	muted
 	audible
 	discarded
+	private
 )
 
 func (r *row) titleText() string { return r.text[:r.title] }
@@ -100,7 +101,7 @@ func rowOf(t *commandv1.Tab) row {
 		group: native(t.GetGroupId()), index: t.GetIndex(),
 	}
 	r.flags = bit(t.GetActive(), active) | bit(t.GetPinned(), pinned) | bit(t.GetMuted(), muted) |
-		bit(t.GetAudible(), audible) | bit(t.GetDiscarded(), discarded)
+		bit(t.GetAudible(), audible) | bit(t.GetDiscarded(), discarded) | bit(t.GetPrivate(), private)
 	return r
 }
 
@@ -134,7 +135,7 @@ func (p *place) proto() *commandv1.Tab {
 		TabId: p.id(ident.Tab, p.tab), WindowId: p.id(ident.Window, p.window), GroupId: p.id(ident.Group, p.group),
 		Index: p.index, Url: p.url(), Title: p.titleText(),
 		Active: p.flags&active != 0, Pinned: p.flags&pinned != 0, Muted: p.flags&muted != 0,
-		Audible: p.flags&audible != 0, Discarded: p.flags&discarded != 0,
+		Audible: p.flags&audible != 0, Discarded: p.flags&discarded != 0, Private: p.flags&private != 0,
 	}
 }
 

@@ -46,7 +46,10 @@ type DomainCount struct {
 	Tabs   int
 }
 
-// Domains counts tabs by registrable domain, largest first.
+// privateDomain stands for the domain of every private tab.
+const privateDomain = "\x00private"
+
+// Domains counts tabs by registrable domain, largest first. Private tabs are not counted.
 func (s *State) Domains(devices []string, page Page) ([]DomainCount, int) {
 	all := s.countDomains(devices)
 	// The end of a long list is seldom asked for: what comes after the page need not be in order.
@@ -75,7 +78,7 @@ func (s *State) countDomains(devices []string) []DomainCount {
 	}
 	var all []DomainCount
 	for id, n := range counts {
-		if n > 0 {
+		if n > 0 && s.domains.names[id] != privateDomain {
 			all = append(all, DomainCount{Domain: s.domains.names[id], Tabs: int(n)})
 		}
 	}

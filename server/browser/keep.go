@@ -106,9 +106,12 @@ func (s *State) copyOf(ds *deviceState) (Copy, kept, error) {
 	}
 	places := make([]place, 0, len(ds.order))
 	for _, r := range ds.order {
-		places = append(places, ds.place(r))
+		if !ds.rows[r].isPrivate() { // that is in memory only
+			places = append(places, ds.place(r))
+		}
 	}
-	windows, groups, asOf, changed := ds.windows, ds.groups, ds.asOf, ds.changed
+	windows, groups := ds.public()
+	asOf, changed := ds.asOf, ds.changed
 	if ds.live {
 		asOf = s.now()
 	}

@@ -204,7 +204,7 @@ func (s *State) Windows(devices []string, page Page) ([]*commandv1.Window, int) 
 	return out, pages.total
 }
 
-// Groups are the tab groups of the devices.
+// Groups are the tab groups of the devices; those in private windows without their titles.
 func (s *State) Groups(devices []string, page Page) ([]*commandv1.TabGroup, int) {
 	var out []*commandv1.TabGroup
 	pages := pager{page: page}
@@ -214,7 +214,11 @@ func (s *State) Groups(devices []string, page Page) ([]*commandv1.TabGroup, int)
 			return
 		}
 		for _, id := range slices.Sorted(maps.Keys(ds.groups))[from:to] {
-			out = append(out, proto.CloneOf(ds.groups[id]))
+			g := proto.CloneOf(ds.groups[id])
+			if ds.hidden(g) {
+				g.Title = ""
+			}
+			out = append(out, g)
 		}
 	})
 	return out, pages.total

@@ -131,8 +131,8 @@ func (a *aliases) gone(id int64) {
 }
 
 // remember keeps the aliases right after a change, whose rows and ids are in the state. mu is held for writing.
-func (ds *deviceState) remember(p *plan, c change) {
-	if ds.of != ds.boot { // ids of an earlier start of the browser
+func (ds *deviceState) remember(p *plan, c change, of string) {
+	if ds.of != of { // ids of an earlier start of the browser
 		ds.aliases = aliases{}
 		return
 	}

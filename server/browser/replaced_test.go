@@ -157,8 +157,12 @@ func TestFormerIdsAreBounded(t *testing.T) {
 func TestReplacementsOfOthersAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, r := range []*devicev1.Replacement{
-		{OldTabId: "desk_tb1-1", NewTabId: id(2)}, {OldTabId: id(1), NewTabId: "desk_tb1-2"}, {OldTabId: id(1), NewTabId: "lap_tb0-2"},
-		{OldTabId: "lap_wb1-1", NewTabId: id(2)}, {OldTabId: id(1), NewTabId: ""}, {},
+		{OldTabId: "desk_tb1-1", NewTabId: id(2)},
+		{OldTabId: id(1), NewTabId: "desk_tb1-2"},
+		{OldTabId: id(1), NewTabId: "lap_tb0-2"},
+		{OldTabId: "lap_wb1-1", NewTabId: id(2)},
+		{OldTabId: id(1), NewTabId: ""},
+		{},
 	} {
 		s := newState(t, &shelf{copies: map[string]browser.Copy{}})
 		fill(t, s, tab(1, "https://a.example/", "A"))

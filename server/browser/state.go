@@ -174,6 +174,7 @@ func (s *State) Detach(device string, epoch uint64) {
 	if ds.epoch == epoch {
 		ds.incoming = nil
 		s.lose(ds, true)
+		s.dropPrivate(ds)
 	}
 }
 

@@ -67,6 +67,7 @@ type part struct {
 	err    error                 // why it is not accepted
 	live   *live                 // set once it is accepted
 
+	private  bool            // something that it is about is in a private window
 	together int             // on how many targets the whole request acts
 	decision policy.Decision // of policy
 }
@@ -155,6 +156,7 @@ func (d *Dispatcher) find(req Request, p *part, saved map[string]Saved) error {
 	if err := d.checkRefs(p); err != nil {
 		return err
 	}
+	p.private = d.isAbout(p)
 	return checkSaved(p, saved)
 }
 
@@ -174,7 +176,7 @@ func (d *Dispatcher) gate(req Request, p *part) error {
 
 // checkSaved finds the saved tabs that a part would bring back.
 func checkSaved(p *part, saved map[string]Saved) error {
-	claimed := false
+	claimed, size := false, 0
 	for _, ref := range p.refs {
 		row, ok := saved[ref.ID]
 		if ref.Kind != optionv1.Target_TARGET_SAVED || !ok {
@@ -186,7 +188,12 @@ func checkSaved(p *part, saved map[string]Saved) error {
 		}
 		if !slices.Contains(p.saved, row.Tab) {
 			p.saved = append(p.saved, row.Tab)
+			size += proto.Size(row.Tab)
 		}
+	}
+	if size > maxSavedBytes {
+		return fault.New(fault.Invalid, "these saved tabs have %d bytes of titles and addresses: a command carries %d, so bring back some at a time",
+			size, maxSavedBytes)
 	}
 	if claimed && len(p.saved) == 0 {
 		return taken()
@@ -301,7 +308,7 @@ func (d *Dispatcher) record(o *Order, p *part) Record {
 	}
 	return Record{
 		Group: o.group, Workspace: o.Request.Workspace, Device: p.device.ID, Name: p.entry.Name,
-		Principal: o.Request.Principal, Attached: !o.Request.Detached, Conversation: o.Request.Conversation,
+		Principal: o.Request.Principal, Attached: !o.Request.Detached, Private: p.private, Conversation: o.Request.Conversation,
 		Request: strings.ReplaceAll(o.Request.RequestID, "\x00", ""), Origin: o.Request.origin(), TTL: ttl,
 	}
 }
@@ -367,7 +374,7 @@ func (d *Dispatcher) kept(p *part, now time.Time) []*commandv1.SavedTab {
 	var saved []*commandv1.SavedTab
 	for _, id := range p.tabs {
 		tab := d.Browser.Describe(id)
-		if tab == nil {
+		if tab == nil || d.Browser.Private(id) {
 			continue
 		}
 		tab.SavedId = d.NewID()

@@ -146,7 +146,7 @@ func (d *Dispatcher) newQuestion(o *Order, parts []*part) ([]*live, *approval.Ap
 		rec.CreatedAt, rec.Deadline, rec.Approval = now, a.ExpiresAt, a.ID
 		a.Version = min(a.Version, p.decision.Version)
 		a.Caller = caller(rec)
-		a.Calls = append(a.Calls, call(rec, raw, d.planned(p)))
+		a.Calls = append(a.Calls, call(rec, raw, d.shown(p)))
 		lives = append(lives, &live{rec: rec, entry: p.entry, action: p.action, order: o, part: p, done: make(chan struct{})})
 	}
 	a.Hash = a.Sum()

@@ -67,6 +67,8 @@ type Browser interface {
 	// Current is the id that a tab has now, by any id that it has had since its browser started; the id itself where no
 	// other is known.
 	Current(tabID string) string
+	// Private says whether an id is of a private window, or of a tab or group in one.
+	Private(id string) bool
 	// Match lists the ids of a device's tabs whose address matches a pattern.
 	Match(device, pattern string) []string
 	// Exists says whether a tab, window or group with this composite id is known.

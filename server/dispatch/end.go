@@ -70,7 +70,8 @@ func (d *Dispatcher) checkResult(l *live, result *commandv1.Result) (protoreflec
 }
 
 func (d *Dispatcher) success(l *live, result *commandv1.Result, out protoreflect.Message) *end {
-	raw, err := proto.Marshal(result)
+	kept, result := d.keptResult(l, result, out)
+	raw, err := proto.Marshal(kept)
 	if err != nil {
 		return d.failure(l, Failed, fault.New(fault.Failed, "the result cannot be encoded"))
 	}
@@ -119,7 +120,7 @@ func (d *Dispatcher) failure(l *live, state State, f *fault.Error) *end {
 
 func (d *Dispatcher) commandError(l *live, state State, ce *commandv1.CommandError) *end {
 	e := d.ended(l, state)
-	if raw, err := proto.Marshal(ce); err == nil {
+	if raw, err := proto.Marshal(d.keptError(l, ce)); err == nil {
 		e.Record.Error = raw
 	}
 	e.Detail = codeName(ce.GetCode())

@@ -178,7 +178,7 @@ func (d *Dispatcher) askAgain(ctx context.Context, old *approval.Approval, ready
 	}
 	for _, s := range ready {
 		a.Version = min(a.Version, s.part.decision.Version)
-		a.Calls = append(a.Calls, call(s.live.rec, s.call.Effective, d.planned(s.part)))
+		a.Calls = append(a.Calls, call(s.live.rec, s.call.Effective, d.shown(s.part)))
 	}
 	a.Hash = a.Sum()
 	d.movePark(a, ready)
@@ -279,6 +279,7 @@ func (d *Dispatcher) startOne(s started, row Acceptance, err error) {
 		}
 		d.unpark(l)
 		l.rec.State, l.rec.Deadline, l.rec.Action = Accepted, row.Record.Deadline, row.Record.Action
+		l.rec.Private = s.part.private
 		l.startedAt = d.Now()
 		d.begin(l, s.ttl)
 		if l.cancelled == "" {
@@ -312,7 +313,7 @@ func (d *Dispatcher) Review(ctx context.Context, a *approval.Approval, c *approv
 	if bytes.Equal(action, c.Proposed) {
 		review.Targets = c.Targets
 	} else {
-		review.Targets = d.planned(p)
+		review.Targets = d.shown(p)
 	}
 	if fault.CodeOf(p.err) == fault.Offline && p.err != nil { // it may be back when the command starts
 		return review, nil

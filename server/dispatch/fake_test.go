@@ -375,6 +375,7 @@ type world struct {
 	reach   atomic.Bool               // somebody can be asked
 	grown   atomic.Bool               // a pattern matches one more tab
 	renamed atomic.Pointer[[2]string] // a tab that has another id now: the old one and the new one
+	hidden  string                    // a tab that is private
 	lost    atomic.Bool               // the devices are revoked
 	skew    atomic.Int64              // of the wall clock
 }
@@ -407,6 +408,8 @@ func (w *world) Current(id string) string {
 	}
 	return id
 }
+
+func (w *world) Private(id string) bool { return w.hidden != "" && id == w.hidden }
 
 func (w *world) Exists(id string) bool {
 	if renamed := w.renamed.Load(); renamed != nil && id == renamed[1] {

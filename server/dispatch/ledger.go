@@ -24,6 +24,7 @@ type Record struct {
 	Summary   string
 
 	Attached bool // somebody waits for it
+	Private  bool // it is about a private tab: what outlives it has ids and no texts; not written down itself
 
 	Conversation string // that it comes from; empty if none
 	Request      string // what the caller calls it

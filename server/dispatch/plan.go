@@ -61,7 +61,7 @@ func (d *Dispatcher) planned(p *part) []*controlv1.PlannedTarget {
 		target := &controlv1.PlannedTarget{Id: id, Status: commandv1.ItemStatus_ITEM_STATUS_NOT_FOUND}
 		if tab := d.Browser.Describe(id); tab != nil {
 			target.Status, target.Title, target.Url = commandv1.ItemStatus_ITEM_STATUS_OK, tab.GetTitle(), tab.GetUrl()
-			target.Undoable = undoable
+			target.Undoable = undoable && !d.Browser.Private(id)
 		}
 		out = append(out, target)
 	}

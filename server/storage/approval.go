@@ -8,7 +8,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	"throwbar.dev/throwbar/server/approval"
 	"throwbar.dev/throwbar/server/dispatch"
@@ -351,15 +350,13 @@ func (s *Storage) Refused(denials []dispatch.Denial) {
 	s.later("commands that policy denied", func(ctx context.Context, q *db.Queries) error {
 		for i := range denials {
 			rec, decision := &denials[i].Record, denials[i].Decision
-			action := &commandv1.Action{}
-			if err := proto.Unmarshal(rec.Action, action); err != nil {
-				return fmt.Errorf("decode action: %w", err)
-			}
-			if err := audit(ctx, q, rec.Workspace, rec.CreatedAt, &controlv1.AuditRecord{
+			entry := &controlv1.AuditRecord{
 				Kind: controlv1.AuditKind_AUDIT_KIND_COMMAND_DENIED, Actor: rec.Principal, SubjectId: rec.Group, DeviceId: rec.Device,
-				Name: rec.Name, Action: action, Verdict: decision.Verdict, RuleId: decision.Rule, PolicyVersion: decision.Version,
-				Detail: text(decision.Reason), Origin: rec.Origin,
-			}); err != nil {
+				Name: rec.Name, Verdict: decision.Verdict, RuleId: decision.Rule, PolicyVersion: decision.Version, Origin: rec.Origin,
+			}
+			auditArguments(entry, *rec)
+			entry.Detail = text(decision.Reason)
+			if err := audit(ctx, q, rec.Workspace, rec.CreatedAt, entry); err != nil {
 				return err
 			}
 		}

@@ -47,16 +47,20 @@ func auditAccepted(ctx context.Context, q *db.Queries, rec dispatch.Record) erro
 		Kind: controlv1.AuditKind_AUDIT_KIND_COMMAND_ACCEPTED, Actor: rec.Principal, SubjectId: rec.ID, DeviceId: rec.Device,
 		Name: rec.Name, State: rec.State.Proto(), ApprovalId: rec.Approval, Origin: rec.Origin,
 	}
-	auditArguments(entry, rec.Action)
+	auditArguments(entry, rec)
 	return audit(ctx, q, rec.Workspace, rec.CreatedAt, entry)
 }
 
-// auditArguments puts arguments into an entry, as they were written down. What is sensitive in them is left out later.
-func auditArguments(entry *controlv1.AuditRecord, raw []byte) {
+// auditArguments puts arguments into an entry, as they were written down. What is sensitive in them is left out later; of
+// what is about a private tab there are only ids.
+func auditArguments(entry *controlv1.AuditRecord, rec dispatch.Record) {
 	action := &commandv1.Action{}
-	if err := proto.Unmarshal(raw, action); err != nil {
-		entry.Detail = fmt.Sprintf("argumentBytes=%d unreadable", len(raw))
+	if err := proto.Unmarshal(rec.Action, action); err != nil {
+		entry.Detail = fmt.Sprintf("argumentBytes=%d unreadable", len(rec.Action))
 		return
+	}
+	if rec.Private {
+		action, _ = dispatch.Discreet(action).(*commandv1.Action)
 	}
 	entry.Action = action
 }

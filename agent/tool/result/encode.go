@@ -15,6 +15,7 @@ import (
 	"throwbar.dev/throwbar/agent/tool/schema"
 	"throwbar.dev/throwbar/catalog"
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
+	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
 )
 
 // Of prints a typed result. Fields that are empty are left out, but for numbers and truth values at the top: how many
@@ -37,12 +38,13 @@ type printer struct{ exact bool }
 func (p printer) message(m protoreflect.Message, top bool) *Value {
 	v := Object()
 	fields := m.Descriptor().Fields()
+	hides := !p.exact && private(m)
 	for i := range fields.Len() {
 		fd := fields.Get(i)
 		if !m.Has(fd) && !(top && !p.exact && counts(fd)) {
 			continue
 		}
-		if catalog.Sensitive(fd) {
+		if catalog.Sensitive(fd) || hides && isText(fd) {
 			v.Add(fd.JSONName(), Text(hiddenText))
 			continue
 		}
@@ -51,6 +53,18 @@ func (p printer) message(m protoreflect.Message, top bool) *Value {
 		}
 	}
 	return v
+}
+
+// private says whether a message is a tab that the person has opened so that nothing of it is kept. What a model reads is
+// kept, and goes to whoever runs the model.
+func private(m protoreflect.Message) bool {
+	fd := m.Descriptor().Fields().ByName("private")
+	return fd != nil && m.Descriptor().FullName() == "throwbar.command.v1.Tab" && m.Get(fd).Bool()
+}
+
+// isText says whether a field has text that is no id.
+func isText(fd protoreflect.FieldDescriptor) bool {
+	return fd.Kind() == protoreflect.StringKind && catalog.TargetOf(fd) == optionv1.Target_TARGET_UNSPECIFIED
 }
 
 // counts says whether zero or false is an answer of a field.

@@ -157,3 +157,17 @@ func TestSealNeedsRandomness(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+// Of a private tab a model reads the id and what state it is in: what it reads is kept.
+func TestPrivateTabsHaveNoText(t *testing.T) {
+	t.Parallel()
+	tab := &commandv1.Tab{
+		TabId: "d_tb1-1", WindowId: "d_wb1-1", Url: "https://canary.example/", Title: "canary", Pinned: true, Private: true,
+	}
+	page := &controlv1.ListTabsResponse{Total: 2, Tabs: []*commandv1.Tab{tab, {TabId: "d_tb1-2", Url: "https://b.example/", Title: "B"}}}
+	got := result.Of(page.ProtoReflect()).String()
+	if strings.Contains(got, "canary") || !strings.Contains(got, `"tabId":"d_tb1-1"`) || !strings.Contains(got, `"private":true`) ||
+		!strings.Contains(got, `"pinned":true`) || !strings.Contains(got, "https://b.example/") {
+		t.Error(got)
+	}
+}

@@ -90,10 +90,24 @@ func style(m protoreflect.Message, fd protoreflect.FieldDescriptor) term.Style {
 	if fd.IsList() || fd.Kind() != protoreflect.EnumKind || fd.Enum().FullName() != statusName {
 		return term.Plain
 	}
-	if ItemOK(commandv1.ItemStatus(m.Get(fd).Enum())) {
+	return ItemStyle(commandv1.ItemStatus(m.Get(fd).Enum()))
+}
+
+// ItemStyle colours the status of an item.
+func ItemStyle(status commandv1.ItemStatus) term.Style {
+	switch {
+	case ItemOK(status):
 		return term.Green
+	case ItemSkipped(status):
+		return term.Yellow
+	default:
+		return term.Red
 	}
-	return term.Red
+}
+
+// ItemSkipped says whether an item was left alone on purpose: it is neither done nor has anything gone wrong.
+func ItemSkipped(status commandv1.ItemStatus) bool {
+	return status == commandv1.ItemStatus_ITEM_STATUS_SKIPPED
 }
 
 // ItemOK says whether the status of an item means that the command did what it should.

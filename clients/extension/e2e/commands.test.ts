@@ -1,6 +1,7 @@
 /** Each command, dispatched through the real server, does in the real browser what was asked. */
 import { ErrorCode } from "@throwbar/es/pb/command";
 import { Colour } from "@throwbar/es/pb/state";
+import type { Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { Fixture, soon, statuses } from "./harness/fixture.js";
 
@@ -139,6 +140,46 @@ test("reloadTabs loads again", async () => {
   const result = await f.run<"reloadTabs">({ case: "reloadTabs", value: { tabIds: [idA as string] } });
   expect(result.reloadedCount).toBe(1);
   await expect.poll(() => f.pages.hits.get(a), soon).toBe(before + 1);
+});
+
+test("reloadTabs loads a tab again whose page has crashed", async () => {
+  const [page] = await f.open(a);
+  const [idA] = (await ids(a)) as [string];
+  const session = await f.browser.cdp(page as Page);
+  const crashed = new Promise((resolve) => page?.once("crash", resolve));
+  void session.send("Page.crash").catch(() => {});
+  await crashed;
+  const before = f.pages.hits.get(a) ?? 0;
+  const result = await f.run<"reloadTabs">({ case: "reloadTabs", value: { tabIds: [idA] } });
+  expect(statuses(result.items)).toEqual([`${idA} OK`]);
+  await expect.poll(() => f.pages.hits.get(a), soon).toBe(before + 1);
+});
+
+test("an address that is a file, and one without a page, leave no tab that is called open", async () => {
+  const before = (await f.realTabs()).length;
+  for (const url of ["http://a.test/file", "http://a.test/nothing"]) {
+    const error = await f.fail({ case: "openTab", value: { url } });
+    expect(error).toMatchObject({ code: ErrorCode.FAILED });
+  }
+  await expect.poll(async () => (await f.realTabs()).length, soon).toBe(before);
+  await f.open(b);
+  const [idB] = (await ids(b)) as [string];
+  const stays = await f.fail({ case: "navigateTab", value: { tabId: idB, url: "http://a.test/nothing" } });
+  expect(stays).toMatchObject({ code: ErrorCode.FAILED });
+  expect(stays.message).toContain(b);
+});
+
+test("a tab that is sent to a server that is silent is not told to be there, and holds up no other command", async () => {
+  await f.open(a, b);
+  const [idA, idB] = (await ids(a, b)) as [string, string];
+  const started = performance.now();
+  const slow = f.fail({ case: "navigateTab", value: { tabId: idA, url: "http://a.test/silent" } }, 5);
+  const quick = await f.run<"reloadTabs">({ case: "reloadTabs", value: { tabIds: [idB] } });
+  const opened = await f.run<"openTab">({ case: "openTab", value: { url: "http://b.test/silent" } });
+  expect(performance.now() - started).toBeLessThan(4000);
+  expect(quick.reloadedCount).toBe(1);
+  expect(await f.realTab(opened.tabId)).toMatchObject({ url: "http://b.test/silent" });
+  expect(await slow).toMatchObject({ code: ErrorCode.INTERRUPTED });
 });
 
 test("pinTabs and muteTabs do, undo, and are content with what is so already", async () => {

@@ -122,12 +122,29 @@ export class ChromiumWorld implements World {
       await chrome.tabs.update(tab, { active: true });
       return [url, active?.id ?? 0] as const;
     }, id);
-    const page = this.#real.context.pages().findLast((each) => each.url() === url);
+    const page = await this.#visible(url ?? "");
     // A click that makes the page show a message has not ended while it does.
-    const clicked = page?.click("input");
-    clicked?.catch(() => {});
+    const clicked = page.click("input", { timeout: 10_000 });
+    clicked.catch(() => {});
     await Promise.race([clicked, this.asked()]);
     await this.#page.evaluate(async (tab) => chrome.tabs.update(tab, { active: true }), front);
+  }
+
+  /** The page of a tab in front. The driver may know others with the same address, which were put to sleep or are closing. */
+  async #visible(url: string): Promise<Page> {
+    let found: Page | undefined;
+    const look = async () => {
+      for (const page of this.#real.context.pages().filter((each) => each.url() === url)) {
+        const late = new Promise<string>((resolve) => setTimeout(() => resolve("late"), 1000));
+        const shown = page.evaluate(() => document.visibilityState).catch(() => "gone");
+        if ((await Promise.race([shown, late])) === "visible") {
+          found = page;
+        }
+      }
+      return found !== undefined;
+    };
+    await expect.poll(look, { interval: 20, timeout: 10_000 }).toBe(true);
+    return found as Page;
   }
 
   async answer(how: "leave" | "stay"): Promise<void> {

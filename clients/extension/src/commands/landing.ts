@@ -28,44 +28,55 @@ const lookEveryMs = 200;
 
 /** Tells a tab to load something, and what came of it. */
 export async function land(context: Context, tab: TabInfo, load: () => Promise<unknown>): Promise<Landing> {
-  const { browser, signal } = context;
-  let signs = 0;
-  let wake = () => {};
-  const stop = browser.onChange((change) => {
-    if (
-      (change.kind === "tab" && change.id === tab.id && change.loading) ||
-      (change.kind === "removed" && change.id === tab.id)
-    ) {
-      signs += change.kind === "tab" ? 1 : 0;
-      wake();
-    }
-  });
+  const signs = new Signs(context, tab.id);
   try {
     await load();
+    let quiet = 0;
     for (let waited = 0; ; waited += lookEveryMs) {
-      const now = await browser.tabs.get(context.current(tab.id));
+      const now = await context.browser.tabs.get(context.current(tab.id));
       if (now === undefined) {
         return "gone";
       }
-      if (signs > 0 || (now.url !== tab.url && now.url !== "")) {
+      if (signs.loading || (now.url !== tab.url && now.url !== "")) {
         return "begun";
       }
-      const over = waited >= waitMs || signal.aborted;
-      if (!now.loading && now.pendingUrl === "" && waited > 0) {
+      // An event may come later than what it tells of, so one look is not enough.
+      quiet = now.pendingUrl === "" ? quiet + 1 : 0;
+      if (quiet > 2) {
         return "stayed";
       }
-      if (over) {
+      if (waited >= waitMs || context.signal.aborted) {
         // The browser brings a page that asks to the front.
         return now.active && !tab.active ? "asks" : "unknown";
       }
-      await Promise.race([
-        pause(lookEveryMs, signal),
-        new Promise<void>((resolve) => {
-          wake = resolve;
-        }),
-      ]);
+      await signs.next(context.signal);
     }
   } finally {
-    stop();
+    signs.end();
+  }
+}
+
+/** What the browser tells of a tab. */
+class Signs {
+  /** Whether its server has answered. */
+  loading = false;
+  readonly end: () => void;
+  #wake = () => {};
+
+  constructor({ browser }: Context, id: number) {
+    this.end = browser.onChange((change) => {
+      if ((change.kind === "tab" || change.kind === "removed") && change.id === id) {
+        this.loading ||= change.kind === "tab" && change.loading;
+        this.#wake();
+      }
+    });
+  }
+
+  /** Resolves when the browser tells something, or after a while. */
+  async next(signal: AbortSignal): Promise<void> {
+    const told = new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+    await Promise.race([told, pause(lookEveryMs, signal)]);
   }
 }

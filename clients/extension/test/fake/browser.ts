@@ -11,9 +11,9 @@ import {
   type TabsPort,
   type WindowsPort,
 } from "../../src/platform/port.js";
-import { landing } from "./addresses.js";
+import { type Landing, landing } from "./addresses.js";
 import { clone, FakeModel, type FakeTab, noTab, seen } from "./model.js";
-import { addToGroup, gather, groupAround, groupAt, placeAmong, takeOut } from "./strip.js";
+import { addToGroup, gather, groupAround, groupAt, placeAmong, takeOut } from "./order.js";
 
 export type { FakeTab } from "./model.js";
 
@@ -29,9 +29,32 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
   /** A second call to close a tab whose page asks does nothing so soon after the first, and closes it later. */
   patienceMs = 450;
 
-  stayAwake(): Promise<void> {
+  readonly stayAwake = async (): Promise<void> => {
     this.awakeCalls++;
-    return Promise.resolve();
+  };
+
+  readonly seesPrivate = async (): Promise<boolean> => false;
+
+  #hang: { readonly method: string; readonly when: "before" | "after"; readonly hangs: () => void } | undefined;
+
+  /** Makes the next call of this kind hang, before it does anything or after it has done all. Resolves once it does. */
+  hang(method: keyof TabsPort, when: "before" | "after"): Promise<void> {
+    return new Promise((hangs) => {
+      this.#hang = { method, when, hangs };
+    });
+  }
+
+  async #call<T>(method: keyof TabsPort, run: () => Promise<T>): Promise<T> {
+    const hang = this.#hang;
+    if (hang?.method !== method) {
+      return run();
+    }
+    this.#hang = undefined;
+    if (hang.when === "after") {
+      await run();
+    }
+    hang.hangs();
+    return new Promise(() => {});
   }
 
   #free(): void {
@@ -71,12 +94,15 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
       this.#showWindow(windowId);
     }
     const atOnce = seen(tab);
-    queueMicrotask(() => this.#load(tab, where.url));
+    queueMicrotask(() => this.#load(tab, where));
     return atOnce;
   }
 
   /** Servers answer as those of the end-to-end tests do. */
-  #load(tab: FakeTab, url: string | undefined): void {
+  #load(tab: FakeTab, { pending, url }: Landing): void {
+    if (tab.pendingUrl !== pending) {
+      return; // it goes elsewhere by now
+    }
     if (url?.endsWith("/file")) {
       this.vanish(tab.id);
     } else if (!url?.endsWith("/silent")) {
@@ -100,11 +126,11 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
     }
     const sameDocument = url.split("#")[0] === tab.url.split("#")[0] && pendingUrl.includes("#");
     Object.assign(tab, { url, title: `Title of ${url}`, guarded: false });
-    this.tell({ kind: "tab", id: tab.id, loading: true });
-    this.tell({ kind: "tab", id: tab.id, loading: false });
+    this.tellTab(tab, { loading: true, page: true });
     if (!sameDocument) {
-      this.tell({ kind: "tab", id: tab.id, loading: false });
+      this.tellTab(tab, { page: true });
     }
+    this.tellTab(tab);
   }
 
   async #update(id: number, change: TabChange): Promise<TabInfo> {
@@ -115,7 +141,7 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
     }
     if (change.muted !== undefined && change.muted !== tab.muted) {
       tab.muted = change.muted;
-      this.tell({ kind: "tab", id, loading: false });
+      this.tellTab(tab);
     }
     if (change.pinned !== undefined && change.pinned !== tab.pinned) {
       this.#pin(tab, change.pinned);
@@ -129,15 +155,13 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
   }
 
   #pin(tab: FakeTab, pinned: boolean): void {
-    const { id, windowId } = tab;
+    const { windowId } = tab;
     this.leaveGroup(tab);
     tab.pinned = pinned;
-    this.tell({ kind: "tab", id, loading: false });
+    this.tellTab(tab);
     const others = this.in(windowId).filter((each) => each !== tab);
     others.splice(placeAmong(others, tab, pinned ? Number.POSITIVE_INFINITY : 0), 0, tab);
-    if (this.arrange(windowId, others)) {
-      this.tell({ kind: "window", id: windowId });
-    }
+    this.arrange(windowId, others, [tab]);
   }
 
   /** Asleep it shows what it showed, and loads it once it is woken. */
@@ -151,7 +175,7 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
     if (where.tooLong) {
       throw new BrowserError("refusedUrl", "Navigation rejected.");
     }
-    const go = () => this.#arrive(tab, where.url);
+    const go = () => this.#load(tab, where);
     Object.assign(tab, { pendingUrl: where.pending, loading: true });
     if (tab.guarded) {
       this.ask(tab, go);
@@ -199,7 +223,9 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
     if (windowId === tab.windowId) {
       this.#moveWithin(tab, index);
     } else {
+      const from = tab.windowId;
       this.#moveAcross(tab, windowId, index);
+      this.dropEmptyWindow(from);
     }
     return seen(tab);
   }
@@ -211,13 +237,11 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
     const groupId = groupAt(others, place, tab);
     if (groupId !== tab.groupId) {
       tab.groupId = groupId;
-      this.tell({ kind: "tab", id: tab.id, loading: false });
+      this.tellTab(tab);
       this.dropEmptyGroups();
     }
     others.splice(place, 0, tab);
-    if (this.arrange(windowId, others)) {
-      this.tell({ kind: "window", id: windowId });
-    }
+    this.arrange(windowId, others, [tab]);
   }
 
   /** Leaves its group and its pin behind. */
@@ -232,12 +256,10 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
         "Tab operation is invalid as the specified input would disrupt group continuity in the tab strip.",
       );
     }
-    const from = tab.windowId;
     this.detach(tab);
     Object.assign(tab, { windowId, pinned: false });
     this.insert(tab, index);
-    this.tell({ kind: "window", id: windowId });
-    this.dropEmptyWindow(from);
+    this.tellPlace(tab);
   }
 
   async #group(ids: readonly number[], into: { groupId: number } | { windowId: number }): Promise<number> {
@@ -246,7 +268,8 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
       throw wrongValue("tabs.group: Value did not match any choice.");
     }
     const tabs = [...new Set(ids)].map((id) => this.tab(id));
-    const windowId = this.#groupWindow(tabs, into);
+    const windowId = this.#groupWindow(into);
+    const left = tabs.map((tab) => tab.windowId).filter((id) => id !== windowId);
     for (const tab of tabs.filter((each) => each.windowId !== windowId)) {
       this.#moveAcross(tab, windowId, Number.POSITIVE_INFINITY);
     }
@@ -257,34 +280,31 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
     const members = new Set(tabs);
     const strip =
       made === undefined ? addToGroup(this.in(windowId), members, id) : gather(this.in(windowId), members, id);
-    const moved = this.arrange(windowId, strip);
-    for (const tab of [...pinned, ...tabs.filter((each) => before.get(each) !== id)]) {
-      this.tell({ kind: "tab", id: tab.id, loading: false });
+    const changed = strip.filter((tab) => members.has(tab) && before.get(tab) !== id);
+    for (const tab of [...pinned, ...changed]) {
+      this.tellTab(tab);
     }
     this.dropEmptyGroups();
     if (made !== undefined) {
       this.tell({ kind: "groups" });
       this.tell({ kind: "groups" });
     }
-    if (moved) {
-      this.tell({ kind: "window", id: windowId });
+    this.arrange(windowId, strip, members);
+    for (const emptied of left) {
+      this.dropEmptyWindow(emptied);
     }
     return id;
   }
 
   /** The window that a group is in or is made in. */
-  #groupWindow(tabs: readonly FakeTab[], into: { groupId: number } | { windowId: number }): number {
+  #groupWindow(into: { groupId: number } | { windowId: number }): number {
     if ("groupId" in into) {
       return this.#groupOf(into.groupId).windowId;
     }
-    if (this.window(into.windowId).kind === "normal") {
-      return into.windowId;
-    }
-    const own = tabs.find(({ windowId }) => this.window(windowId).kind === "normal");
-    if (own === undefined) {
+    if (this.window(into.windowId).kind !== "normal") {
       throw new BrowserError("unsupportedWindow", "Grouping is not supported by tabs in this window.");
     }
-    return own.windowId;
+    return into.windowId;
   }
 
   #groupOf(id: number) {
@@ -306,11 +326,9 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
       if (tab.groupId === undefined) {
         continue;
       }
-      const moved = this.arrange(tab.windowId, takeOut(this.in(tab.windowId), tab));
-      this.tell({ kind: "tab", id, loading: false });
-      if (moved) {
-        this.tell({ kind: "window", id: tab.windowId });
-      }
+      const strip = takeOut(this.in(tab.windowId), tab);
+      this.tellTab(tab);
+      this.arrange(tab.windowId, strip, [tab]);
       this.dropEmptyGroups();
     }
   }
@@ -318,28 +336,30 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
   async #reload(id: number): Promise<void> {
     const tab = this.tab(id);
     const go = () => {
-      tab.discarded = false;
-      this.tell({ kind: "tab", id, loading: true });
-      this.tell({ kind: "tab", id, loading: false });
+      Object.assign(tab, { discarded: false, pendingUrl: "", loading: false });
+      this.tellTab(tab, { loading: true });
+      this.tellTab(tab);
     };
     if (tab.guarded) {
+      Object.assign(tab, { pendingUrl: tab.url, loading: true });
       this.ask(tab, go);
     } else {
       go();
     }
   }
 
+  /** A window of ours does not get the focus. */
   async #createWindow(url: string): Promise<TabInfo> {
     const where = landing(url);
-    const before = this.lastFocusedId;
+    const before = this.windowList.find(({ id }) => id === this.lastFocusedId);
     const windowId = this.addWindow();
     if (before !== undefined) {
-      this.focusWindow(before);
+      this.focusWindow(before.id);
     }
     const tab = this.addTab("", windowId, { pendingUrl: where.pending, title: "", active: true, loading: true });
-    this.tell({ kind: "window", id: windowId });
+    this.tell({ kind: "shown", id: tab.id, windowId });
     const atOnce = seen(tab);
-    queueMicrotask(() => this.#arrive(tab, where.url));
+    queueMicrotask(() => this.#load(tab, where));
     return atOnce;
   }
 
@@ -349,13 +369,13 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
       const tab = this.tabList.find((each) => each.id === id);
       return tab === undefined ? undefined : seen(tab);
     },
-    create: (tab) => this.#create(tab),
-    update: (id, change) => this.#update(id, change),
-    remove: (ids) => this.#remove(ids),
-    move: (id, to) => this.#move(id, to),
+    create: (tab) => this.#call("create", () => this.#create(tab)),
+    update: (id, change) => this.#call("update", () => this.#update(id, change)),
+    remove: (ids) => this.#call("remove", () => this.#remove(ids)),
+    move: (id, to) => this.#call("move", () => this.#move(id, to)),
     reload: (id) => this.#reload(id),
-    group: (ids, into) => this.#group(ids, into),
-    ungroup: (ids) => this.#ungroup(ids),
+    group: (ids, into) => this.#call("group", () => this.#group(ids, into)),
+    ungroup: (ids) => this.#call("ungroup", () => this.#ungroup(ids)),
   };
 
   readonly windows: WindowsPort = {

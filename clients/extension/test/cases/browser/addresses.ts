@@ -152,7 +152,7 @@ export const addresses: readonly BrowserCase[] = [
     title: "tel: addresses",
     source: "tried here",
     chromium: "Takes tel:123 for the host tel and the port 123, and opens http://tel:123/.",
-    ours: "REFUSED? a name and digits are taken for a host and a port as the browser does.",
+    ours: "REFUSED: a host without a dot is no domain.",
     run: (stage) => created(stage, "tel:123"),
     expected: ["http://tel:123/", "http://tel:123/"],
   },
@@ -162,8 +162,13 @@ export const addresses: readonly BrowserCase[] = [
     source: "8",
     chromium: "Opens it.",
     ours: "openTab takes 8,192 bytes; the state carries 64 KiB of an address.",
-    run: (stage) => created(stage, long("http://a.test/#", 2_097_100)),
-    expected: [shortened(long("http://a.test/#", 2_097_100)), shortened(long("http://a.test/#", 2_097_100))],
+    run: async (stage) => {
+      const url = long("http://a.test/#", 2_097_100);
+      const { id, pendingUrl } = await stage.browser.tabs.create({ url, active: false });
+      await stage.browser.tabs.remove([id]);
+      return pendingUrl.length;
+    },
+    expected: "http://a.test/#".length + 2_097_100,
   },
   {
     id: "url-too-long",

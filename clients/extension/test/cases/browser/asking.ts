@@ -142,7 +142,7 @@ export const asking: readonly BrowserCase[] = [
     title: "Sending a page that asks to another address",
     source: "tried here",
     chromium: "Ends the call at once with the new address as pending; the page stays until the person leaves it.",
-    ours: "navigateTab returns the address that the tab goes to; where it is, says the list.",
+    ours: "navigateTab waits until the page is left, and fails with what the tab still shows where it is not.",
     run: async (stage) => {
       const { tabs } = stage.browser;
       const guarded = await stage.openGuarded("g");

@@ -40,7 +40,7 @@ export const opening: readonly BrowserCase[] = [
       await stage.browser.tabs.create({ url: "http://a.test/", ...behind });
       return stage.changes();
     },
-    expected: ["window home", "tab a loading", "tab a", "tab a"],
+    expected: ["placed a at 1 of home", "tab a loading", "tab a", "tab a"],
   },
   {
     id: "create-flood",
@@ -52,9 +52,10 @@ export const opening: readonly BrowserCase[] = [
       const urls = Array.from({ length: 20 }, (_, n) => `http://f${n}.test/`);
       await Promise.all(urls.map((url) => stage.browser.tabs.create({ url, ...behind })));
       const changes = await stage.changes();
-      return [changes.filter((each) => each === "window home").length, changes.length];
+      // On a busy machine the browser puts some changes of one tab together.
+      return [changes.filter((each) => each.startsWith("placed")).length, changes.length > 60];
     },
-    expected: [20, 80],
+    expected: [20, true],
   },
   {
     id: "create-front",
@@ -167,23 +168,23 @@ export const opening: readonly BrowserCase[] = [
   },
   {
     id: "create-window",
-    title: "Opening a window",
+    title: "Opening a window that is not to have the focus",
     source: "tried here",
-    chromium: "Answers before the page has come, and gives the window the focus.",
-    ours: "Done only where no window is left to open a tab in; the side effects name it.",
+    chromium: "Answers before the page has come, and gives the window the focus unless it is told not to.",
+    ours: "Done only where no window is left to open a tab in, and without the focus; the side effects name it.",
     run: async (stage) => {
       const { windows } = stage.browser;
       const { url, pendingUrl, active, windowId } = await windows.create("http://a.test/");
       return [url, pendingUrl, active, (await windows.lastFocused()) === windowId, await stage.view()];
     },
-    expected: ["", "http://a.test/", true, true, { home: ["home active"], w2: ["a active"] }],
+    expected: ["", "http://a.test/", true, false, { home: ["home active"], w2: ["a active"] }],
   },
   {
     id: "opened-by-page",
     title: "A page opens another one",
     source: "tried here",
     chromium: "Opens it in front, right beside its own tab.",
-    ours: "A delta like any other; places are read again for the whole window.",
+    ours: "A delta like any other.",
     run: async (stage) => {
       const a = await stage.open("a/opens");
       await stage.open("b");

@@ -1,24 +1,24 @@
 /** The order of the tabs of one window: pinned ones first, each group in one piece. Chromium sees to it in the same way. */
-export interface StripTab {
+export interface OrderedTab {
   pinned: boolean;
   groupId: number | undefined;
 }
 
 /** Where a tab lands among the others if it is asked for at a place. */
-export function placeAmong(others: readonly StripTab[], tab: StripTab, at: number): number {
+export function placeAmong(others: readonly OrderedTab[], tab: OrderedTab, at: number): number {
   const pinned = others.filter((each) => each.pinned).length;
   const wanted = Math.max(0, Math.min(at, others.length));
   return tab.pinned ? Math.min(wanted, pinned) : Math.max(wanted, pinned);
 }
 
 /** The group that lies around a place; undefined if none does. */
-export function groupAround(others: readonly StripTab[], place: number): number | undefined {
+export function groupAround(others: readonly OrderedTab[], place: number): number | undefined {
   const left = others[place - 1]?.groupId;
   return left !== undefined && left === others[place]?.groupId ? left : undefined;
 }
 
 /** The group of a tab that was moved to a place within its window: it joins one around it, and leaves one that it is not beside. */
-export function groupAt(others: readonly StripTab[], place: number, tab: StripTab): number | undefined {
+export function groupAt(others: readonly OrderedTab[], place: number, tab: OrderedTab): number | undefined {
   const around = groupAround(others, place);
   if (around !== undefined || tab.groupId === undefined) {
     return around;
@@ -29,7 +29,7 @@ export function groupAt(others: readonly StripTab[], place: number, tab: StripTa
 }
 
 /** Gathers tabs into a new group where the first of them is, but not inside another group. */
-export function gather<T extends StripTab>(strip: readonly T[], members: ReadonlySet<T>, groupId: number): T[] {
+export function gather<T extends OrderedTab>(strip: readonly T[], members: ReadonlySet<T>, groupId: number): T[] {
   const inside = strip.filter((tab) => members.has(tab));
   const first = strip.findIndex((tab) => members.has(tab));
   const others = strip.filter((tab) => !members.has(tab));
@@ -47,7 +47,7 @@ export function gather<T extends StripTab>(strip: readonly T[], members: Readonl
 }
 
 /** Adds tabs to a group that is there: those before it on its left, those behind it on its right. */
-export function addToGroup<T extends StripTab>(strip: readonly T[], members: ReadonlySet<T>, groupId: number): T[] {
+export function addToGroup<T extends OrderedTab>(strip: readonly T[], members: ReadonlySet<T>, groupId: number): T[] {
   const first = strip.findIndex((tab) => tab.groupId === groupId);
   const added = strip.filter((tab) => members.has(tab) && tab.groupId !== groupId);
   const left = added.filter((tab) => strip.indexOf(tab) < first);
@@ -63,7 +63,7 @@ export function addToGroup<T extends StripTab>(strip: readonly T[], members: Rea
 }
 
 /** Takes a tab out of its group: to the left of it from its first half, to the right from its second. */
-export function takeOut<T extends StripTab>(strip: readonly T[], tab: T): T[] {
+export function takeOut<T extends OrderedTab>(strip: readonly T[], tab: T): T[] {
   const { groupId } = tab;
   const first = strip.findIndex((each) => each.groupId === groupId);
   const last = strip.findLastIndex((each) => each.groupId === groupId);
