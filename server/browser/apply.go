@@ -37,8 +37,9 @@ type plan struct {
 
 // moved is a row with the same title and address that is changed where it is.
 type moved struct {
-	at  uint32
-	row row
+	at    uint32
+	row   row
+	stays bool // it is not named, so that its place is what the others leave
 }
 
 // apply takes in a change; shown is called when queries see it. The device's ingest is held. On an error nothing has
@@ -55,13 +56,16 @@ func (s *State) apply(ds *deviceState, c change, shown func()) error {
 
 // show lets queries see a change, whose fresh rows are in the index. Of is the boot tag that all ids have then.
 func (s *State) show(ds *deviceState, p *plan, c change, of string, shown func()) {
-	order := ds.reorder(p)
+	order, shifts := ds.arrange(p, c.whole)
 	s.mu.Lock()
 	for id := range p.names.left {
 		delete(ds.byTab, id)
 	}
 	for _, m := range p.same {
 		ds.rows[m.at] = m.row
+	}
+	for _, to := range shifts {
+		ds.rows[to.at].index = to.index
 	}
 	for _, r := range p.old {
 		delete(ds.byTab, ds.rows[r].tab)
@@ -97,7 +101,7 @@ func (ds *deviceState) plan(c change) *plan {
 		known = known && !foreign
 		if known && ds.rows[at].alike(&fresh) {
 			fresh.text = ds.rows[at].text
-			if fresh != ds.rows[at] {
+			if fresh != ds.rows[at] || !c.whole { // a place that a delta names counts, also where it is the old one
 				p.same = append(p.same, moved{at: at, row: fresh})
 			}
 			continue
@@ -164,7 +168,7 @@ func (p *plan) rename(ds *deviceState, named map[int64]*commandv1.Tab) {
 		if named[id] == nil && !goes[at] {
 			r := ds.rows[at]
 			r.tab = id
-			p.same = append(p.same, moved{at: at, row: r})
+			p.same = append(p.same, moved{at: at, row: r, stays: true})
 		}
 	}
 }
@@ -247,55 +251,4 @@ func (s *State) clear(ds *deviceState, rows []uint32) {
 		}
 		s.mu.Unlock()
 	}
-}
-
-// reorder is the order of the rows after a change. The rows still are as they were, but for the fresh ones: so those
-// that leave their place are found by it, and what stays between them is copied in whole stretches.
-func (ds *deviceState) reorder(p *plan) []uint32 {
-	type entry struct {
-		at  uint32
-		row *row
-	}
-	add := make([]entry, 0, len(p.rows)+len(p.same))
-	cuts := make([]int, 0, len(p.old)+len(p.same))
-	for _, r := range p.old {
-		cuts = append(cuts, ds.position(r))
-	}
-	for i := range p.same {
-		m := &p.same[i]
-		if was := &ds.rows[m.at]; compareRows(was, &m.row) != 0 {
-			cuts = append(cuts, ds.position(m.at))
-			add = append(add, entry{at: m.at, row: &m.row})
-		}
-	}
-	for _, r := range p.rows {
-		add = append(add, entry{at: r, row: &ds.rows[r]})
-	}
-	if len(cuts)+len(add) == 0 {
-		return ds.order
-	}
-	slices.Sort(cuts)
-	stay := make([]uint32, 0, len(ds.order)-len(cuts))
-	from := 0
-	for _, cut := range cuts {
-		stay = append(stay, ds.order[from:cut]...)
-		from = cut + 1
-	}
-	stay = append(stay, ds.order[from:]...)
-	slices.SortFunc(add, func(a, b entry) int { return compareRows(a.row, b.row) })
-	order := make([]uint32, 0, len(stay)+len(add))
-	for _, e := range add {
-		n, _ := slices.BinarySearchFunc(stay, e.row, func(r uint32, to *row) int { return compareRows(&ds.rows[r], to) })
-		order = append(append(order, stay[:n]...), e.at)
-		stay = stay[n:]
-	}
-	return append(order, stay...)
-}
-
-// position is the place of a row in the order.
-func (ds *deviceState) position(r uint32) int {
-	n, _ := slices.BinarySearchFunc(ds.order, &ds.rows[r], func(other uint32, to *row) int {
-		return compareRows(&ds.rows[other], to)
-	})
-	return n
 }

@@ -1,6 +1,7 @@
 package browser_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -23,6 +24,7 @@ type model struct {
 	epoch    uint64
 	sequence uint64
 	tabs     map[int]*commandv1.Tab
+	order    [3][]int // of the tabs in each window
 	road     []func() (string, error)
 	state    *browser.State
 	resync   bool
@@ -34,21 +36,23 @@ type model struct {
 func (m *model) id(n int) string { return fmt.Sprintf("lap_tb%d-%d", m.boot, n) }
 
 // replace gives a tab another id, as a browser does that puts it to sleep.
-func (m *model) replace(d *devicev1.Delta, n int) {
+func (m *model) replace(d *devicev1.Delta, named map[int]bool, n int) {
 	to := 1000 + m.next
 	m.next++
-	changed := slices.ContainsFunc(d.GetTabs(), func(t *commandv1.Tab) bool { return t.GetTabId() == m.id(n) }) || m.r.IntN(2) == 0
-	d.Tabs = slices.DeleteFunc(d.Tabs, func(t *commandv1.Tab) bool { return t.GetTabId() == m.id(n) })
+	named[to] = named[n] || m.r.IntN(2) == 0
+	delete(named, n)
 	d.Replaced = append(d.Replaced, &devicev1.Replacement{OldTabId: m.id(n), NewTabId: m.id(to)})
 	t := proto.CloneOf(m.tabs[n])
 	if t.TabId = m.id(to); m.r.IntN(3) == 0 {
-		t.Title, changed = sample(m.r, 3), true
-	}
-	if changed {
-		d.Tabs = append(d.Tabs, t)
+		t.Title, named[to] = sample(m.r, 3), true
 	}
 	delete(m.tabs, n)
 	m.tabs[to] = t
+	for _, order := range m.order {
+		if at := slices.Index(order, n); at >= 0 {
+			order[at] = to
+		}
+	}
 	for id, current := range m.was {
 		if current == n {
 			m.was[id] = to
@@ -63,16 +67,43 @@ func (m *model) forget(n int) {
 	maps.DeleteFunc(m.was, func(_ string, current int) bool { return current == n })
 }
 
+// tab puts a tab somewhere.
 func (m *model) tab(n int) *commandv1.Tab {
+	window := m.r.IntN(len(m.order))
+	m.order[window] = slices.Insert(m.order[window], m.r.IntN(len(m.order[window])+1), n)
 	return &commandv1.Tab{
-		TabId: m.id(n), WindowId: fmt.Sprintf("lap_wb%d-%d", m.boot, m.r.IntN(3)),
-		Index: uint32(m.r.IntN(5)), Title: sample(m.r, 3), Url: "https://" + sample(m.r, 4), Pinned: m.r.IntN(2) == 0,
+		TabId: m.id(n), WindowId: fmt.Sprintf("lap_wb%d-%d", m.boot, window),
+		Title: sample(m.r, 3), Url: "https://" + sample(m.r, 4), Pinned: m.r.IntN(2) == 0,
 	}
 }
 
-// change opens, changes and closes tabs, and sends it as one delta.
+// take takes a tab out of its window, which is it.
+func (m *model) take(n int) int {
+	for window, order := range m.order {
+		if at := slices.Index(order, n); at >= 0 {
+			m.order[window] = slices.Delete(order, at, at+1)
+			return window
+		}
+	}
+	return 0
+}
+
+// number gives each tab its place. What is on the road keeps the old ones.
+func (m *model) number() {
+	for _, order := range m.order {
+		for index, n := range order {
+			if m.tabs[n].GetIndex() != uint32(index) {
+				m.tabs[n] = proto.CloneOf(m.tabs[n])
+				m.tabs[n].Index = uint32(index)
+			}
+		}
+	}
+}
+
+// change opens, changes, moves and closes tabs, and sends it as one delta. It names what was changed, not what shifted.
 func (m *model) change() {
 	d := &devicev1.Delta{}
+	named := map[int]bool{}
 	for range 1 + m.r.IntN(4) {
 		n := m.r.IntN(200)
 		if m.r.IntN(3) == 0 && len(m.tabs) > 0 {
@@ -81,18 +112,26 @@ func (m *model) change() {
 		}
 		switch {
 		case m.tabs[n] != nil && m.r.IntN(4) == 0:
-			m.replace(d, n)
+			m.replace(d, named, n)
 		case m.tabs[n] != nil && m.r.IntN(3) == 0:
 			d.Removed = append(d.Removed, m.tabs[n].GetTabId())
-			d.Tabs = slices.DeleteFunc(d.Tabs, func(t *commandv1.Tab) bool { return t.GetTabId() == m.tabs[n].GetTabId() })
+			m.take(n)
+			delete(named, n)
 			m.forget(n)
 		case m.tabs[n] != nil && m.r.IntN(2) == 0:
-			m.tabs[n] = proto.CloneOf(m.tabs[n])
-			m.tabs[n].Index++
-			d.Tabs = append(d.Tabs, m.tabs[n])
+			window := m.take(n)
+			m.order[window] = slices.Insert(m.order[window], m.r.IntN(len(m.order[window])+1), n)
+			named[n] = true
 		default:
+			m.take(n)
 			delete(m.was, m.id(n))
 			m.tabs[n] = m.tab(n)
+			named[n] = true
+		}
+	}
+	m.number()
+	for n, is := range named {
+		if is {
 			d.Tabs = append(d.Tabs, m.tabs[n])
 		}
 	}
@@ -147,7 +186,7 @@ func (m *model) same(t *testing.T, s *browser.State) {
 		t.Fatalf("%d of %d tabs, want %d", len(got), total, len(m.tabs))
 	}
 	if !slices.IsSortedFunc(got, func(a, b *commandv1.Tab) int {
-		return strings.Compare(a.GetWindowId()+string(rune('0'+a.GetIndex())), b.GetWindowId()+string(rune('0'+b.GetIndex())))
+		return cmp.Or(strings.Compare(a.GetWindowId(), b.GetWindowId()), cmp.Compare(a.GetIndex(), b.GetIndex()))
 	}) {
 		t.Fatal("not in order")
 	}
@@ -242,9 +281,11 @@ func (m *model) round(t *testing.T) {
 			m.boot++
 			clear(m.was)
 			for n, tab := range m.tabs {
+				m.take(n)
 				m.tabs[n] = m.tab(n)
 				m.tabs[n].Url, m.tabs[n].Title = tab.GetUrl(), tab.GetTitle()
 			}
+			m.number()
 		}
 		m.epoch++
 		m.sequence = uint64(m.r.IntN(3))

@@ -1,3 +1,4 @@
+// @ts-check
 // Builds the extension into dist/chrome and dist/firefox, or the targets that are named. Each entry point is complete in
 // itself, so that what runs in the background carries no page's code. Prints the sizes and fails if one is over its limit.
 //

@@ -14,14 +14,22 @@ const described = /\/\*@__PURE__\*\/ boot\((\{.*\})\);/;
 const keys = ["name", "number", "type", "label", "typeName"];
 const prefix = ".google.protobuf.";
 
-/** A row of values for an object that has nothing but the first few of the keys; undefined for any other. */
+/**
+ * A row of values for an object that has nothing but the first few of the keys; undefined for any other.
+ * @param {Record<string, unknown>} value
+ * @returns {string | undefined}
+ */
 function row(value) {
   const own = Object.keys(value);
   const plain = own.every((key, at) => key === keys[at] && !/[,;~]/.test(String(value[key])));
   return plain ? own.map((key) => String(value[key]).replace(prefix, "~")).join(",") : undefined;
 }
 
-/** Lists of objects become lists of texts, in which there are many rows, and of objects that do not fit into rows. */
+/**
+ * Lists of objects become lists of texts, in which there are many rows, and of objects that do not fit into rows.
+ * @param {any} value
+ * @returns {any}
+ */
 function pack(value) {
   if (Array.isArray(value) && value.every((each) => typeof each === "object")) {
     const out = [];
@@ -55,6 +63,10 @@ const unpackSource = `(value) => {
   return unpack(value);
 }`;
 
+/**
+ * @param {string} literal
+ * @returns {string}
+ */
 function packed(literal) {
   const value = JSON.parse(literal);
   const short = JSON.stringify(pack(value));

@@ -19,7 +19,10 @@ describe("commands on the fake", () => {
   });
 });
 
-test("no two cases have the same id", () => {
-  const ids = [...browserCases, ...commandCases].map(({ id }) => id);
+test.each([
+  ["browser", browserCases],
+  ["commands", commandCases],
+])("no two cases of the %s have the same id", (_, cases) => {
+  const ids = cases.map(({ id }) => id);
   expect(ids).toEqual([...new Set(ids)]);
 });

@@ -396,3 +396,22 @@ test("100 tabs are loaded again at once", async () => {
   expect(result.reloadedCount).toBe(100);
   expect(performance.now() - started).toBeLessThan(5000);
 });
+
+test("a private window has to be named, and no tab goes between it and others", async () => {
+  const { browser, home, other, first, second } = twoWindows();
+  browser.window(other).private = true;
+  for (const tab of browser.in(other)) {
+    tab.private = true;
+  }
+  browser.focusWindow(other);
+  const { context } = bench(browser);
+  await run({ case: "openTab", value: { url: "https://d.test/" } }, context);
+  expect(browser.urls(home)).toContain("https://d.test/");
+  const move = { tabIds: [tabId(first)], windowId: windowId(other) };
+  expect(short((await run<"moveTabs">({ case: "moveTabs", value: move }, context)).items)).toEqual([
+    `${first} UNSUPPORTED_WINDOW`,
+  ]);
+  const group = { tabIds: [tabId(first), tabId(second)], windowId: windowId(home) };
+  const grouped = await run<"groupTabs">({ case: "groupTabs", value: group }, context);
+  expect(short(grouped.items)).toEqual([`${first} OK`, `${second} UNSUPPORTED_WINDOW`]);
+});

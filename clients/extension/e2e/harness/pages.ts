@@ -4,9 +4,19 @@ import { createServer, type Server, type ServerResponse } from "node:http";
 
 const guarded = `<script>addEventListener("beforeunload", (event) => { event.preventDefault(); event.returnValue = "x"; });</script>`;
 
+/** Changes its title with each frame, until it says so. */
+const restless = `<script>
+  let frame = 0;
+  const timer = setInterval(() => {
+    document.title = frame < 120 ? "Frame " + frame++ : "Done";
+    if (document.title === "Done") clearInterval(timer);
+  }, 16);
+</script>`;
+
 /** What a page does beside being there, by a word in its path. */
 const scripts: readonly (readonly [string, string])[] = [
   ["guard", guarded],
+  ["restless", restless],
   ["opens", `<script>document.querySelector("input").onclick = () => open("http://opened.test/");</script>`],
   ["alert", `<script>document.querySelector("input").onclick = () => alert("x");</script>`],
   [
@@ -45,6 +55,8 @@ export class Pages {
   readonly port: number;
   /** How often each address was asked for. */
   readonly hits = new Map<string, number>();
+  /** Answers that a test has to give itself: of addresses with "never" in them. */
+  readonly waiting: ServerResponse[] = [];
 
   private constructor(server: Server, port: number) {
     this.#server = server;
@@ -58,6 +70,10 @@ export class Pages {
       const key = `http://${host}${path}`;
       pages.hits.set(key, (pages.hits.get(key) ?? 0) + 1);
       if (otherAnswer(path, response)) {
+        return;
+      }
+      if (path.includes("never")) {
+        pages.waiting.push(response);
         return;
       }
       response.setHeader("Content-Type", "text/html; charset=utf-8");

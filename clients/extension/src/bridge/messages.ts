@@ -54,6 +54,7 @@ export type ToWorker =
   | { readonly to: "worker"; readonly kind: "drop"; readonly commandIds: readonly string[] }
   | { readonly to: "worker"; readonly kind: "cancel"; readonly commandId: string }
   | { readonly to: "worker"; readonly kind: "receipt"; readonly commandIds: readonly string[] }
+  /** All of the state is needed. It comes as a push. */
   | { readonly to: "worker"; readonly kind: "state" }
   | ({ readonly to: "worker"; readonly kind: "tokens" } & DeviceTokens)
   /** A person pauses this browser or ends that. Answered with what is so from then on. */
@@ -76,6 +77,7 @@ export interface HelloReply {
 }
 
 export type ToLink =
+  /** Answered with whether it was taken. */
   | { readonly to: "link"; readonly kind: "state"; readonly push: StatePush }
   /** Something has woken the worker: there should be a link, or a wait for the next attempt. */
   | { readonly to: "link"; readonly kind: "check" }

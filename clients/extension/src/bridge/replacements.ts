@@ -34,6 +34,11 @@ export class Replacements {
       .catch(() => {});
   }
 
+  /** All ids that are known to be old, each with the one that its tab has now. */
+  all(): (readonly [number, number])[] {
+    return [...this.#by.keys()].map((id) => [id, this.current(id)]);
+  }
+
   /** The id that a tab has now. */
   current(id: number): number {
     let now = id;

@@ -16,6 +16,9 @@ export const operatorKey = "operatorToken";
 /** The conversation that the panel shows. */
 export const conversationKey = "conversation";
 
+/** Whether private windows take part. */
+export const privateKey = "privateWindows";
+
 /** What was typed in the panel and not sent, by conversation; kept while the browser runs. */
 export const draftsKey = "drafts";
 
@@ -26,6 +29,10 @@ export async function readPairing(local: StorageArea): Promise<Pairing | undefin
 async function readText(local: StorageArea, key: string): Promise<string> {
   const value = (await local.get([key]))[key];
   return typeof value === "string" ? value : "";
+}
+
+export async function readPrivate(local: StorageArea): Promise<boolean> {
+  return (await local.get([privateKey]))[privateKey] === true;
 }
 
 export const readOperatorToken = (local: StorageArea): Promise<string> => readText(local, operatorKey);

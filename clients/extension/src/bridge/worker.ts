@@ -10,6 +10,7 @@ import { decodeOutcome, Executor } from "../commands/executor.js";
 import { handlersFor } from "../commands/handlers.js";
 import { Journal } from "../journal/journal.js";
 import type { About, Badge, BrowserPort, Channel, Clock, MessagePort, StoragePort } from "../platform/port.js";
+import { discreet } from "../platform/private.js";
 import { Collector } from "../state/collector.js";
 import type { Identity } from "../state/identity.js";
 import type { StatePush } from "../state/push.js";
@@ -27,7 +28,7 @@ import {
 } from "./messages.js";
 import { Pause } from "./pause.js";
 import { Replacements } from "./replacements.js";
-import { dialKey, journalOfKey, pairingKey, readPairing, replacedKey } from "./settings.js";
+import { dialKey, journalOfKey, pairingKey, privateKey, readPairing, readPrivate, replacedKey } from "./settings.js";
 import { restartLink } from "./status.js";
 
 export interface WorkerParts {
@@ -57,11 +58,14 @@ export class WorkerSide {
   readonly #pause: Pause;
   #boot: Promise<string> | undefined;
   #paired: Promise<Pairing | undefined> | undefined;
+  /** Whether private windows take part. */
+  #told: Promise<boolean> | undefined;
   #woken = Number.NEGATIVE_INFINITY;
 
   /** Registers its listeners at once: the browser wakes a worker only for events that it listened to while it started. */
   constructor(parts: WorkerParts) {
-    const { browser, storage, messages, clock } = parts;
+    const { storage, messages, clock } = parts;
+    const browser = discreet(parts.browser, () => this.#openly());
     this.#parts = parts;
     this.#journal = new Journal(storage.local, clock);
     this.#replacements = new Replacements(storage.session);
@@ -69,6 +73,7 @@ export class WorkerSide {
       browser,
       identity: () => this.#identityIfPaired(),
       send: (push) => this.#handOn(push),
+      replaced: () => this.#replacements.all(),
     });
     this.#pause = new Pause(storage.local, (paused) => void messages.send({ to: "link", kind: "paused", paused }));
     this.#executor = new Executor({
@@ -88,8 +93,12 @@ export class WorkerSide {
       this.#collector.changed(change);
       this.wake();
     });
-    messages.onMessage((message) => (isMessage(message, "worker") ? this.#receive(message) : undefined));
+    messages.onMessage((message) => {
+      this.wake();
+      return isMessage(message, "worker") ? this.#receive(message) : undefined;
+    });
     messages.onConnect((channel) => {
+      this.wake();
       if (channel.name === commandChannel) {
         this.#serve(channel);
       }
@@ -97,6 +106,11 @@ export class WorkerSide {
     storage.onLocalChange((keys) => {
       if (keys.includes(pairingKey)) {
         void this.#pairingChanged();
+      }
+      if (keys.includes(privateKey)) {
+        this.#told = undefined;
+        this.#collector.everything();
+        void this.#collector.flush();
       }
     });
   }
@@ -128,9 +142,9 @@ export class WorkerSide {
   }
 
   /** Without the part that holds the link nobody takes the state; once that runs it asks for all of it. */
-  async #handOn(push: StatePush): Promise<boolean> {
-    const taken = (await this.#parts.messages.send({ to: "link", kind: "state", push })) !== undefined;
-    if (!taken) {
+  async #handOn(push: StatePush): Promise<boolean | undefined> {
+    const taken = (await this.#parts.messages.send({ to: "link", kind: "state", push })) as boolean | undefined;
+    if (taken === undefined) {
       await this.#parts.ensureLink();
     }
     return taken;
@@ -162,10 +176,8 @@ export class WorkerSide {
         return this.#executor.cancel(message.commandId);
       case "receipt":
         return this.#journal.receipt(message.commandIds);
-      case "state": {
-        const identity = await this.#identityIfPaired();
-        return identity && this.#collector.full(identity);
-      }
+      case "state":
+        return this.#collector.again();
       case "tokens":
         return this.#keepTokens(message);
       case "named":
@@ -306,6 +318,14 @@ export class WorkerSide {
       return 0n;
     }
     return BigInt(Math.trunc(next));
+  }
+
+  /** Whether there are no private windows to keep from everybody: the browser shows none, or a person has allowed it. */
+  #openly(): Promise<boolean> {
+    this.#told ??= Promise.all([this.#parts.browser.seesPrivate(), readPrivate(this.#parts.storage.local)]).then(
+      ([seen, told]) => !seen || told,
+    );
+    return this.#told;
   }
 
   #pairing(): Promise<Pairing | undefined> {

@@ -11,12 +11,12 @@ import {
   type UngroupTabs_Result,
   UngroupTabs_ResultSchema,
 } from "@throwbar/es/pb/tabs";
-import { BrowserError, type GroupInfo, type TabInfo } from "../platform/port.js";
+import { BrowserError, type GroupInfo, type TabInfo, type WindowInfo } from "../platform/port.js";
 import { groupColour } from "../state/convert.js";
 import { compositeId } from "../state/identity.js";
 import type { Context, Recovery } from "./context.js";
 import { type Before, beginWith, effectsOf, readBefore } from "./effects.js";
-import { countOk, failedItem, item, notFound, unchanged } from "./items.js";
+import { countOk, failedItem, item, notFound, otherPrivacy, unchanged } from "./items.js";
 import {
   eachTab,
   findTabs,
@@ -29,10 +29,20 @@ import {
   whenFree,
 } from "./targets.js";
 
+/** What a tab has to meet. */
+interface Terms {
+  readonly normal: ReadonlySet<number>;
+  readonly into: WindowInfo | undefined;
+  readonly allowUnpin: boolean;
+}
+
 /** Why a tab is left out of a group; undefined if it is not. */
-function leftOut({ id, tab }: Target, normal: ReadonlySet<number>, allowUnpin: boolean): ItemOutcome | undefined {
+function leftOut({ id, tab }: Target, { normal, into, allowUnpin }: Terms): ItemOutcome | undefined {
   if (tab === undefined) {
     return notFound(id);
+  }
+  if (into !== undefined && into.private !== tab.private) {
+    return item(id, ItemStatus.UNSUPPORTED_WINDOW, otherPrivacy);
   }
   if (!normal.has(tab.windowId)) {
     return item(id, ItemStatus.UNSUPPORTED_WINDOW, "only tabs of normal windows can be grouped");
@@ -60,7 +70,7 @@ async function plan(action: GroupTabs, context: Context): Promise<Plan> {
   const normal = new Set(windows.filter(isNormal).map(({ id }) => id));
   const out = new Map<string, ItemOutcome>();
   for (const target of targets) {
-    const why = leftOut(target, normal, action.allowUnpin ?? false);
+    const why = leftOut(target, { normal, into, allowUnpin: action.allowUnpin ?? false });
     if (why !== undefined) {
       out.set(target.id, why);
     }

@@ -12,6 +12,8 @@ export function item(id: string, status: ItemStatus, detail = "", newId = ""): I
 export const unchanged = (id: string, newId = "") =>
   item(id, ItemStatus.UNSPECIFIED, "the browser left it as it was", newId);
 
+export const otherPrivacy = "the browser lets no tab go between private windows and others";
+
 export const notFound = (id: string): ItemOutcome => item(id, ItemStatus.NOT_FOUND);
 
 const statuses: Record<BrowserErrorKind, ItemStatus> = {

@@ -4,10 +4,10 @@ import { CommandFailure } from "@throwbar/es/errors";
 import { ErrorCode } from "@throwbar/es/pb/command";
 import { type ItemOutcome, ItemStatus } from "@throwbar/es/pb/state";
 import { type MoveTabs, type MoveTabs_Result, MoveTabs_ResultSchema } from "@throwbar/es/pb/tabs";
-import { BrowserError, type TabInfo } from "../platform/port.js";
+import { BrowserError, type TabInfo, type WindowInfo } from "../platform/port.js";
 import type { Context, Recovery } from "./context.js";
 import { type Before, beginWith, effectsOf } from "./effects.js";
-import { countOk, failedItem, item, notFound, unchanged } from "./items.js";
+import { countOk, failedItem, item, notFound, otherPrivacy, unchanged } from "./items.js";
 import {
   type FoundTarget,
   findTabs,
@@ -23,7 +23,8 @@ import {
 const atEnd = -1;
 
 interface Place {
-  readonly windowId: number | undefined;
+  /** The window that was named. */
+  readonly window: WindowInfo | undefined;
   readonly index: number | undefined;
 }
 
@@ -32,14 +33,14 @@ async function placeOf(action: MoveTabs, context: Context): Promise<Place> {
   if (window !== undefined && !isNormal(window)) {
     throw new CommandFailure(ErrorCode.FAILED, `tabs cannot be moved into a ${window.kind} window`);
   }
-  return { windowId: window?.id, index: action.index };
+  return { window, index: action.index };
 }
 
 /** The tabs that go to each window, in the order wanted. */
 function byWindow(found: readonly FoundTarget[], place: Place): Map<number, FoundTarget[]> {
   const out = new Map<number, FoundTarget[]>();
   for (const target of found) {
-    const windowId = place.windowId ?? target.tab.windowId;
+    const windowId = place.window?.id ?? target.tab.windowId;
     out.set(windowId, [...(out.get(windowId) ?? []), target]);
   }
   return out;
@@ -52,7 +53,7 @@ export async function moveTabs(action: MoveTabs, context: Context): Promise<Move
   const moves = byWindow(targets.filter(isFound), place);
   const tried = new Map<string, ItemOutcome>();
   for (const [windowId, group] of moves) {
-    for (const outcome of await moveInto(context, windowId, place.index, group)) {
+    for (const outcome of await moveInto(context, windowId, place, group)) {
       tried.set(outcome.id, outcome);
     }
   }
@@ -63,12 +64,16 @@ export async function moveTabs(action: MoveTabs, context: Context): Promise<Move
 async function moveInto(
   context: Context,
   windowId: number,
-  index: number | undefined,
+  { window, index }: Place,
   group: readonly FoundTarget[],
 ): Promise<ItemOutcome[]> {
   const order = new Order(index === undefined ? [] : await context.browser.tabs.list(windowId), group, index);
   const items: ItemOutcome[] = [];
   for (const { id, tab } of group) {
+    if (window !== undefined && window.private !== tab.private) {
+      items.push(item(id, ItemStatus.UNSUPPORTED_WINDOW, otherPrivacy));
+      continue;
+    }
     try {
       const to = index === undefined ? atEnd : order.placeFor(tab.id);
       const { index: at } = await move(context, tab, windowId, to);

@@ -77,11 +77,11 @@ export async function createTab(context: Context, tab: NewTab & { readonly url: 
   }
 }
 
-/** The normal window that was in front last, or any; undefined if there is none. */
+/** The normal window that was in front last, or any; undefined if there is none. A private one has to be named. */
 export async function frontWindow(context: Context): Promise<number | undefined> {
   const { windows } = context.browser;
   const [last, all] = await Promise.all([windows.lastFocused(), windows.list()]);
-  const normal = all.filter(isNormal);
+  const normal = all.filter((window) => isNormal(window) && !window.private);
   const choices = [
     normal.find(({ id }) => id === last),
     normal.find(({ focused }) => focused),

@@ -14,8 +14,7 @@ import {
 } from "@throwbar/es/pb/device";
 import type { HelloReply, LinkStatus, Pairing, ToLink, ToPages, ToWorker } from "../bridge/messages.js";
 import type { Clock, MessagePort } from "../platform/port.js";
-import { Mirror } from "../state/mirror.js";
-import type { StatePush } from "../state/push.js";
+import { Teller } from "../state/teller.js";
 import { Backoff } from "./backoff.js";
 import { Runner } from "./runner.js";
 import { acknowledgement, type LinkCalls, outcomeFrame, Session, type SessionEnd } from "./session.js";
@@ -45,13 +44,9 @@ interface Ending {
 export class Link {
   readonly #parts: LinkParts;
   readonly #backoff: Backoff;
-  #mirror = new Mirror();
-  /** The device whose state the mirror has. */
-  #mirrored = "";
+  readonly #teller = new Teller(() => this.#ask({ to: "worker", kind: "state" }));
   readonly #runner: Runner;
   #session: Session | undefined;
-  /** Whether this link has had its snapshot, on which deltas count. */
-  #inStep = false;
   #status: LinkStatus;
   /** Since when there has been no link, by the even clock; undefined while there is one. */
   #downSince: number | undefined;
@@ -81,8 +76,7 @@ export class Link {
   receive(message: ToLink): Promise<unknown> {
     switch (message.kind) {
       case "state":
-        this.#changed(message.push);
-        break;
+        return Promise.resolve(this.#teller.take(message.push));
       case "check":
         if (!resting.has(this.#status.state)) {
           this.start();
@@ -147,16 +141,6 @@ export class Link {
       [frame({ case: "condition", value: create(ConditionSchema, { paused: this.#status.paused }) })],
       true,
     );
-  }
-
-  #changed(push: StatePush): void {
-    const deltas = this.#mirror.apply(push);
-    if (this.#inStep && deltas.length > 0) {
-      this.#session?.push(
-        deltas.map((value) => frame({ case: "delta", value })),
-        false,
-      );
-    }
   }
 
   /** One link after the other, until the device has to rest. */
@@ -224,7 +208,7 @@ export class Link {
       {
         welcome: (welcome) => {
           this.#proven(pairing);
-          void this.#welcome(pairing, welcome, hello);
+          this.#welcome(pairing, welcome, hello);
         },
         rotate: () => {
           if (!rotating) {
@@ -235,7 +219,7 @@ export class Link {
         command: (request) => this.#runner.run(request),
         cancel: (commandId) => void this.#ask({ to: "worker", kind: "cancel", commandId }),
         receipt: (commandIds) => void this.#ask({ to: "worker", kind: "receipt", commandIds }),
-        resync: () => void this.#sendSnapshot(),
+        resync: () => this.#teller.snapshot(),
         roundTrip: (ms) => {
           this.#status = { ...this.#status, roundTripMs: Math.max(1, Math.round(ms)) };
           this.#tell(false);
@@ -244,15 +228,10 @@ export class Link {
       this.#parts.clock,
     );
     this.#session = session;
-    this.#inStep = false;
-    if (this.#mirrored !== pairing.deviceId) {
-      // Ids have the device's in them.
-      this.#mirror = new Mirror();
-      this.#mirrored = pairing.deviceId;
-    }
     try {
       return await session.run(hello);
     } finally {
+      this.#teller.end();
       this.#session = undefined;
     }
   }
@@ -291,7 +270,7 @@ export class Link {
   async #understand({ reason, error, afterMs }: SessionEnd): Promise<Ending> {
     if (error !== undefined && ConnectError.from(error).code === Code.InvalidArgument) {
       // What the server does not take is not told a second time: it is read anew.
-      this.#mirror = new Mirror();
+      this.#teller.forget();
     }
     switch (reason) {
       case EndReason.REPLACED:
@@ -316,7 +295,7 @@ export class Link {
     return event === "lost" && this.#parts.clock.monotonic() - this.#downSince >= unreachableMs ? "unreachable" : event;
   }
 
-  async #welcome(pairing: Pairing, welcome: Welcome, hello: Hello): Promise<void> {
+  #welcome(pairing: Pairing, welcome: Welcome, hello: Hello): void {
     const session = this.#session;
     this.#backoff.reset();
     this.#downSince = undefined;
@@ -338,26 +317,10 @@ export class Link {
     for (const commandId of keep) {
       this.#runner.resume(commandId);
     }
-    await this.#sendSnapshot();
+    this.#teller.begin({ device: hello.deviceId, boot: hello.bootTag }, (frames, urgent) =>
+      session?.push(frames.map(frame), urgent),
+    );
     session?.beat();
-  }
-
-  async #sendSnapshot(): Promise<void> {
-    const session = this.#session;
-    if (!this.#mirror.filled) {
-      const push = (await this.#ask({ to: "worker", kind: "state" })) as StatePush | undefined;
-      if (push === undefined) {
-        return;
-      }
-      this.#mirror.apply(push);
-    }
-    if (session !== undefined && session === this.#session) {
-      session.push(
-        this.#mirror.snapshot().map((value) => frame({ case: "snapshot", value })),
-        true,
-      );
-      this.#inStep = true;
-    }
   }
 
   #ask(message: ToWorker): Promise<unknown> {

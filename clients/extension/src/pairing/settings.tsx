@@ -7,10 +7,12 @@ import { askStatus, watchStatus } from "../bridge/status.js";
 import type { MessagePort, StoragePort } from "../platform/port.js";
 import { Connection } from "./connection.js";
 import { type PairInput, type PairOutcome, type PairParts, pair } from "./pair.js";
+import { PrivateWindows } from "./private.js";
 
 export interface SettingsParts extends PairParts {
   readonly storage: StoragePort;
   readonly messages: MessagePort;
+  readonly seesPrivate: () => Promise<boolean>;
 }
 
 const defaultServer = "http://127.0.0.1:3913";
@@ -51,6 +53,7 @@ const Settings: FunctionComponent<{ readonly parts: SettingsParts; readonly firs
       <h1>Throwbar</h1>
       <Connection status={status} messages={parts.messages} />
       <PairingForm parts={parts} first={first} />
+      <PrivateWindows local={parts.storage.local} seesPrivate={parts.seesPrivate} />
       <OperatorForm parts={parts} token={first.operator} />
     </>
   );

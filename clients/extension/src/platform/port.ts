@@ -29,6 +29,7 @@ export interface WindowInfo {
   readonly kind: string;
   readonly focused: boolean;
   readonly state: string;
+  readonly private: boolean;
 }
 
 /** The nine colours of a tab group, as the browser writes them. */
@@ -86,7 +87,7 @@ export interface TabChange {
   readonly url?: string;
 }
 
-/** Tabs. Private ones are not seen, whatever the browser allows. */
+/** Tabs. Which private ones are seen is decided in one place, private.ts. */
 export interface TabsPort {
   list(windowId?: number): Promise<TabInfo[]>;
   /** Undefined if there is no such tab. */
@@ -127,10 +128,17 @@ export interface GroupsPort {
   update(id: number, change: { readonly title?: string; readonly colour?: GroupColour }): Promise<void>;
 }
 
-/** What changed, as far as the browser says. Positions shift without an event of their own: "window" covers them. */
+/** What changed, as far as the browser says. The places of the other tabs of a window shift without a word. */
 export type BrowserChange =
   /** loading: another page has come into its place. page: the page has another address or title. */
   | { readonly kind: "tab"; readonly id: number; readonly loading: boolean; readonly page?: boolean }
+  /** A tab is new at this place, or has come there. */
+  | { readonly kind: "placed"; readonly id: number; readonly windowId: number; readonly index: number }
+  /** A tab has left its window for another one. */
+  | { readonly kind: "left"; readonly id: number }
+  /** A tab is the shown one of its window now, and another one is not. */
+  | { readonly kind: "shown"; readonly id: number; readonly windowId: number }
+  /** Any of the window's tabs may be different. */
   | { readonly kind: "window"; readonly id: number }
   | { readonly kind: "removed"; readonly id: number }
   | { readonly kind: "replaced"; readonly id: number; readonly by: number }
@@ -145,6 +153,8 @@ export interface BrowserPort {
   onChange(listener: (change: BrowserChange) => void): () => void;
   /** A cheap call. Each one keeps the worker from being stopped for another 30 seconds. */
   stayAwake(): Promise<void>;
+  /** Whether the browser shows private windows to the extension. That changes only with a new start of it. */
+  seesPrivate(): Promise<boolean>;
 }
 
 export interface StorageArea {

@@ -1,9 +1,13 @@
 /** Browser state as the worker hands it to the link. Plain objects: messages between parts of an extension are JSON. */
+import type { GroupInfo } from "../platform/port.js";
+import type { Identity } from "./identity.js";
+
+/** A tab without its place, which shifts when others come and go. Texts are as they may be sent. */
 export interface PlainTab {
-  readonly tabId: string;
-  readonly windowId: string;
-  readonly groupId: string;
-  readonly index: number;
+  readonly id: number;
+  readonly windowId: number;
+  /** Undefined if it is in no group. */
+  readonly groupId?: number;
   readonly url: string;
   readonly title: string;
   readonly active: boolean;
@@ -11,29 +15,51 @@ export interface PlainTab {
   readonly muted: boolean;
   readonly audible: boolean;
   readonly discarded: boolean;
+  readonly private: boolean;
+}
+
+export interface PlacedTab {
+  readonly index: number;
+  readonly tab: PlainTab;
 }
 
 export interface PlainWindow {
-  readonly windowId: string;
+  readonly id: number;
   readonly kind: string;
   readonly focused: boolean;
   readonly state: string;
+  readonly private: boolean;
 }
 
-export interface PlainGroup {
-  readonly groupId: string;
-  readonly windowId: string;
-  readonly title: string;
-  readonly colour: number;
-  readonly collapsed: boolean;
-}
+export type PlainGroup = GroupInfo;
 
-export interface StatePush {
-  /** Whether the tabs are all there are. Windows and groups always are. */
-  readonly full: boolean;
-  readonly tabs: readonly PlainTab[];
+/** The id that a tab had, and the one that it has. */
+export type Replaced = readonly [old: number, now: number];
+
+/**
+ * What is different. Tabs that are not named keep their order among each other; those that are have the place that they are
+ * named with. So a tab that closes does not name all those behind it.
+ */
+export interface Change {
+  readonly tabs: readonly PlacedTab[];
   readonly windows: readonly PlainWindow[];
   readonly groups: readonly PlainGroup[];
-  /** Ids of tabs that are gone. */
-  readonly removed: readonly string[];
+  readonly removed: {
+    readonly tabs: readonly number[];
+    readonly windows: readonly number[];
+    readonly groups: readonly number[];
+  };
+  readonly replaced: readonly Replaced[];
+}
+
+/** What one worker tells, in order. */
+export interface StatePush {
+  readonly identity: Identity;
+  /** Tells one start of the worker from another. */
+  readonly run: string;
+  /** Counts the pushes of this run, from one. */
+  readonly number: number;
+  /** Whether the change is all there is, counted from nothing. Its replaced ids are all that are known then. */
+  readonly full: boolean;
+  readonly change: Change;
 }

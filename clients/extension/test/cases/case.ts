@@ -5,7 +5,7 @@
 import type { CommandStage, Stage } from "./stage.js";
 
 interface Described {
-  /** Short, in words with hyphens; never used twice. */
+  /** Short, in words with hyphens; no other case of the same level has it. */
   readonly id: string;
   /** What is tried, as a sentence without a full stop. */
   readonly title: string;

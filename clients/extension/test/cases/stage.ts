@@ -187,6 +187,12 @@ export class Stage {
     switch (change.kind) {
       case "tab":
         return `tab ${this.names.tab(change.id)}${change.loading ? " loading" : ""}`;
+      case "placed":
+        return `placed ${this.names.tab(change.id)} at ${change.index} of ${this.names.window(change.windowId)}`;
+      case "left":
+        return `left ${this.names.tab(change.id)}`;
+      case "shown":
+        return `shown ${this.names.tab(change.id)}`;
       case "window":
         return `window ${this.names.window(change.id)}`;
       case "removed":

@@ -93,18 +93,7 @@ export class FakeWorld implements World {
   }
 
   async hang(method: Hanging, when: "before" | "after"): Promise<void> {
-    this.#hangs = new Promise((hangs) => {
-      const tabs = this.browser.tabs as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>;
-      const real = tabs[method];
-      tabs[method] = async (...args) => {
-        tabs[method] = real as never;
-        if (when === "after") {
-          await real?.(...args);
-        }
-        hangs();
-        return new Promise(() => {});
-      };
-    });
+    this.#hangs = this.browser.hang(method, when);
   }
 
   hanging(): Promise<void> {

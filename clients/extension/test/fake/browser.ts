@@ -29,9 +29,32 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
   /** A second call to close a tab whose page asks does nothing so soon after the first, and closes it later. */
   patienceMs = 450;
 
-  stayAwake(): Promise<void> {
+  readonly stayAwake = async (): Promise<void> => {
     this.awakeCalls++;
-    return Promise.resolve();
+  };
+
+  readonly seesPrivate = async (): Promise<boolean> => false;
+
+  #hang: { readonly method: string; readonly when: "before" | "after"; readonly hangs: () => void } | undefined;
+
+  /** Makes the next call of this kind hang, before it does anything or after it has done all. Resolves once it does. */
+  hang(method: keyof TabsPort, when: "before" | "after"): Promise<void> {
+    return new Promise((hangs) => {
+      this.#hang = { method, when, hangs };
+    });
+  }
+
+  async #call<T>(method: keyof TabsPort, run: () => Promise<T>): Promise<T> {
+    const hang = this.#hang;
+    if (hang?.method !== method) {
+      return run();
+    }
+    this.#hang = undefined;
+    if (hang.when === "after") {
+      await run();
+    }
+    hang.hangs();
+    return new Promise(() => {});
   }
 
   #free(): void {
@@ -103,11 +126,11 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
     }
     const sameDocument = url.split("#")[0] === tab.url.split("#")[0] && pendingUrl.includes("#");
     Object.assign(tab, { url, title: `Title of ${url}`, guarded: false });
-    this.tell({ kind: "tab", id: tab.id, loading: true });
-    this.tell({ kind: "tab", id: tab.id, loading: false });
+    this.tellTab(tab, { loading: true, page: true });
     if (!sameDocument) {
-      this.tell({ kind: "tab", id: tab.id, loading: false });
+      this.tellTab(tab, { page: true });
     }
+    this.tellTab(tab);
   }
 
   async #update(id: number, change: TabChange): Promise<TabInfo> {
@@ -118,7 +141,7 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
     }
     if (change.muted !== undefined && change.muted !== tab.muted) {
       tab.muted = change.muted;
-      this.tell({ kind: "tab", id, loading: false });
+      this.tellTab(tab);
     }
     if (change.pinned !== undefined && change.pinned !== tab.pinned) {
       this.#pin(tab, change.pinned);
@@ -132,15 +155,13 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
   }
 
   #pin(tab: FakeTab, pinned: boolean): void {
-    const { id, windowId } = tab;
+    const { windowId } = tab;
     this.leaveGroup(tab);
     tab.pinned = pinned;
-    this.tell({ kind: "tab", id, loading: false });
+    this.tellTab(tab);
     const others = this.in(windowId).filter((each) => each !== tab);
     others.splice(placeAmong(others, tab, pinned ? Number.POSITIVE_INFINITY : 0), 0, tab);
-    if (this.arrange(windowId, others)) {
-      this.tell({ kind: "window", id: windowId });
-    }
+    this.arrange(windowId, others, [tab]);
   }
 
   /** Asleep it shows what it showed, and loads it once it is woken. */
@@ -216,13 +237,11 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
     const groupId = groupAt(others, place, tab);
     if (groupId !== tab.groupId) {
       tab.groupId = groupId;
-      this.tell({ kind: "tab", id: tab.id, loading: false });
+      this.tellTab(tab);
       this.dropEmptyGroups();
     }
     others.splice(place, 0, tab);
-    if (this.arrange(windowId, others)) {
-      this.tell({ kind: "window", id: windowId });
-    }
+    this.arrange(windowId, others, [tab]);
   }
 
   /** Leaves its group and its pin behind. */
@@ -240,7 +259,7 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
     this.detach(tab);
     Object.assign(tab, { windowId, pinned: false });
     this.insert(tab, index);
-    this.tell({ kind: "window", id: windowId });
+    this.tellPlace(tab);
   }
 
   async #group(ids: readonly number[], into: { groupId: number } | { windowId: number }): Promise<number> {
@@ -261,19 +280,16 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
     const members = new Set(tabs);
     const strip =
       made === undefined ? addToGroup(this.in(windowId), members, id) : gather(this.in(windowId), members, id);
-    const moved = this.arrange(windowId, strip);
     const changed = strip.filter((tab) => members.has(tab) && before.get(tab) !== id);
     for (const tab of [...pinned, ...changed]) {
-      this.tell({ kind: "tab", id: tab.id, loading: false });
+      this.tellTab(tab);
     }
     this.dropEmptyGroups();
     if (made !== undefined) {
       this.tell({ kind: "groups" });
       this.tell({ kind: "groups" });
     }
-    if (moved) {
-      this.tell({ kind: "window", id: windowId });
-    }
+    this.arrange(windowId, strip, members);
     for (const emptied of left) {
       this.dropEmptyWindow(emptied);
     }
@@ -310,11 +326,9 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
       if (tab.groupId === undefined) {
         continue;
       }
-      const moved = this.arrange(tab.windowId, takeOut(this.in(tab.windowId), tab));
-      this.tell({ kind: "tab", id, loading: false });
-      if (moved) {
-        this.tell({ kind: "window", id: tab.windowId });
-      }
+      const strip = takeOut(this.in(tab.windowId), tab);
+      this.tellTab(tab);
+      this.arrange(tab.windowId, strip, [tab]);
       this.dropEmptyGroups();
     }
   }
@@ -323,8 +337,8 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
     const tab = this.tab(id);
     const go = () => {
       Object.assign(tab, { discarded: false, pendingUrl: "", loading: false });
-      this.tell({ kind: "tab", id, loading: true });
-      this.tell({ kind: "tab", id, loading: false });
+      this.tellTab(tab, { loading: true });
+      this.tellTab(tab);
     };
     if (tab.guarded) {
       Object.assign(tab, { pendingUrl: tab.url, loading: true });
@@ -334,15 +348,16 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
     }
   }
 
+  /** A window of ours does not get the focus. */
   async #createWindow(url: string): Promise<TabInfo> {
     const where = landing(url);
-    const focused = this.lastFocusedId;
+    const before = this.windowList.find(({ id }) => id === this.lastFocusedId);
     const windowId = this.addWindow();
-    if (focused !== undefined && this.windowList.some(({ id }) => id === focused)) {
-      this.focusWindow(focused);
+    if (before !== undefined) {
+      this.focusWindow(before.id);
     }
     const tab = this.addTab("", windowId, { pendingUrl: where.pending, title: "", active: true, loading: true });
-    this.tell({ kind: "window", id: windowId });
+    this.tell({ kind: "shown", id: tab.id, windowId });
     const atOnce = seen(tab);
     queueMicrotask(() => this.#load(tab, where));
     return atOnce;
@@ -354,13 +369,13 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
       const tab = this.tabList.find((each) => each.id === id);
       return tab === undefined ? undefined : seen(tab);
     },
-    create: (tab) => this.#create(tab),
-    update: (id, change) => this.#update(id, change),
-    remove: (ids) => this.#remove(ids),
-    move: (id, to) => this.#move(id, to),
+    create: (tab) => this.#call("create", () => this.#create(tab)),
+    update: (id, change) => this.#call("update", () => this.#update(id, change)),
+    remove: (ids) => this.#call("remove", () => this.#remove(ids)),
+    move: (id, to) => this.#call("move", () => this.#move(id, to)),
     reload: (id) => this.#reload(id),
-    group: (ids, into) => this.#group(ids, into),
-    ungroup: (ids) => this.#ungroup(ids),
+    group: (ids, into) => this.#call("group", () => this.#group(ids, into)),
+    ungroup: (ids) => this.#call("ungroup", () => this.#ungroup(ids)),
   };
 
   readonly windows: WindowsPort = {

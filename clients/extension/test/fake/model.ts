@@ -2,6 +2,7 @@
 import {
   type BrowserChange,
   BrowserError,
+  type BrowserPort,
   type GroupInfo,
   groupColours,
   type TabInfo,
@@ -50,7 +51,7 @@ export class FakeModel {
 
   addWindow(kind = "normal"): number {
     const id = this.nextId++;
-    this.windowList.push({ id, kind, focused: false, state: "normal" });
+    this.windowList.push({ id, kind, focused: false, state: "normal", private: false });
     this.tell({ kind: "windows" });
     this.focusWindow(id);
     return id;
@@ -78,7 +79,7 @@ export class FakeModel {
       ...more,
     };
     this.insert(tab, more.index ?? Number.POSITIVE_INFINITY);
-    this.tell({ kind: "window", id: windowId });
+    this.tellPlace(tab);
     return tab;
   }
 
@@ -135,7 +136,7 @@ export class FakeModel {
     Object.assign(tab, { discarded: true, muted: false, pendingUrl: "", loading: false });
     Object.assign(tab, { guarded: false, askedAt: undefined });
     this.tell({ kind: "replaced", id, by: tab.id });
-    this.tell({ kind: "tab", id: tab.id, loading: false });
+    this.tellTab(tab);
     return tab.id;
   }
 
@@ -147,7 +148,6 @@ export class FakeModel {
     this.tabList = this.tabList.filter((each) => each !== tab);
     this.number(windowId);
     this.tell({ kind: "removed", id });
-    this.tell({ kind: "window", id: windowId });
     this.#activateNext(tab);
     this.dropEmptyWindow(windowId);
     this.#leave(tab);
@@ -179,8 +179,8 @@ export class FakeModel {
       this.activate(this.addTab("http://opened.test/", tab.windowId, { index: tab.index + 1, openerId: id }));
     } else if (tab.url.endsWith("/pushes")) {
       tab.url = tab.url.replace("/pushes", "/pushed");
-      this.tell({ kind: "tab", id, loading: true });
-      this.tell({ kind: "tab", id, loading: false });
+      this.tellTab(tab, { loading: true, page: true });
+      this.tellTab(tab);
     }
   }
 
@@ -235,10 +235,11 @@ export class FakeModel {
     this.#listeners.clear();
   }
 
-  onChange(listener: (change: BrowserChange) => void): () => void {
+  /** A value, so that a port that wraps this one can take it over. */
+  onChange: BrowserPort["onChange"] = (listener) => {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
-  }
+  };
 
   /** As onChange, but deafen does not end it. */
   watch(listener: (change: BrowserChange) => void): void {
@@ -258,12 +259,25 @@ export class FakeModel {
     this.arrange(tab.windowId, others);
   }
 
-  /** Gives the tabs of a window a new order; tells of those that had another place. True if any had. */
-  protected arrange(windowId: number, strip: readonly FakeTab[]): boolean {
-    const before = this.in(windowId).map(({ id }) => id);
+  /** Gives the tabs of a window a new order, and tells of those that were moved for it. */
+  protected arrange(windowId: number, strip: readonly FakeTab[], moved: Iterable<FakeTab> = []): void {
+    const before = new Map(this.in(windowId).map((tab) => [tab, tab.index]));
     this.tabList = [...this.tabList.filter((each) => each.windowId !== windowId), ...strip];
     this.number(windowId);
-    return before.join() !== strip.map(({ id }) => id).join();
+    for (const tab of moved) {
+      if (before.get(tab) !== tab.index) {
+        this.tellPlace(tab);
+      }
+    }
+  }
+
+  protected tellPlace({ id, windowId, index }: FakeTab): void {
+    this.tell({ kind: "placed", id, windowId, index });
+  }
+
+  /** page: it has another address or title. */
+  protected tellTab({ id }: FakeTab, { loading = false, page = false } = {}): void {
+    this.tell({ kind: "tab", id, loading, page });
   }
 
   protected number(windowId: number): void {
@@ -284,7 +298,7 @@ export class FakeModel {
     for (const other of this.in(tab.windowId)) {
       other.active = other === tab;
     }
-    this.tell({ kind: "window", id: tab.windowId });
+    this.tell({ kind: "shown", id: tab.id, windowId: tab.windowId });
   }
 
   /** The tab that comes to the front when one that was there is gone: the one that opened it, or its neighbour. */
@@ -304,7 +318,7 @@ export class FakeModel {
     this.number(windowId);
     this.#activateNext(tab);
     tab.active = false;
-    this.tell({ kind: "window", id: windowId });
+    this.tell({ kind: "left", id: tab.id });
   }
 
   /** The browser removes a group with its last tab. */
@@ -312,7 +326,7 @@ export class FakeModel {
     const { groupId } = tab;
     if (groupId !== undefined) {
       tab.groupId = undefined;
-      this.tell({ kind: "tab", id: tab.id, loading: false });
+      this.tellTab(tab);
       this.dropEmptyGroups();
     }
   }

@@ -6,9 +6,9 @@ export class FakeArea implements StorageArea {
   writes = 0;
   /** Makes the next writes fail, as a full storage does. */
   full = false;
+  readonly listeners = new Set<(keys: readonly string[]) => void>();
   /** How many items there is room for. */
   most = Number.POSITIVE_INFINITY;
-  onSet: (keys: string[]) => void = () => {};
 
   async get(keys: readonly string[]): Promise<Record<string, unknown>> {
     const found = keys.flatMap((key) => {
@@ -31,14 +31,20 @@ export class FakeArea implements StorageArea {
     for (const [key, value] of Object.entries(items)) {
       this.items.set(key, JSON.stringify(value));
     }
-    this.onSet(Object.keys(items));
+    this.#tell(Object.keys(items));
   }
 
   async remove(keys: readonly string[]): Promise<void> {
     for (const key of keys) {
       this.items.delete(key);
     }
-    this.onSet([...keys]);
+    this.#tell(keys);
+  }
+
+  #tell(keys: readonly string[]): void {
+    for (const listener of [...this.listeners]) {
+      listener(keys);
+    }
   }
 }
 
@@ -47,6 +53,6 @@ export class FakeStorage implements StoragePort {
   readonly local = new FakeArea();
 
   onLocalChange(listener: (keys: readonly string[]) => void): void {
-    this.local.onSet = listener;
+    this.local.listeners.add(listener);
   }
 }

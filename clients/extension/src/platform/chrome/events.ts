@@ -31,19 +31,20 @@ export function listen(): (listener: Listener) => () => void {
 
 function listenToTabs(tell: Listener): void {
   const { tabs } = chrome;
-  tabs.onCreated.addListener((tab) => tell({ kind: "window", id: tab.windowId }));
+  tabs.onCreated.addListener(({ id, windowId, index }) => {
+    if (id !== undefined) {
+      tell({ kind: "placed", id, windowId, index });
+    }
+  });
   tabs.onUpdated.addListener((id, { status, url, title }) =>
     tell({ kind: "tab", id, loading: status === "loading", page: url !== undefined || title !== undefined }),
   );
-  tabs.onMoved.addListener((_id, move) => tell({ kind: "window", id: move.windowId }));
-  tabs.onActivated.addListener((info) => tell({ kind: "window", id: info.windowId }));
-  tabs.onAttached.addListener((_id, info) => tell({ kind: "window", id: info.newWindowId }));
-  tabs.onDetached.addListener((_id, info) => tell({ kind: "window", id: info.oldWindowId }));
+  tabs.onMoved.addListener((id, { windowId, toIndex }) => tell({ kind: "placed", id, windowId, index: toIndex }));
+  tabs.onActivated.addListener(({ tabId, windowId }) => tell({ kind: "shown", id: tabId, windowId }));
+  tabs.onAttached.addListener((id, { newWindowId, newPosition }) =>
+    tell({ kind: "placed", id, windowId: newWindowId, index: newPosition }),
+  );
+  tabs.onDetached.addListener((id) => tell({ kind: "left", id }));
   tabs.onReplaced.addListener((by, id) => tell({ kind: "replaced", id, by }));
-  tabs.onRemoved.addListener((id, info) => {
-    tell({ kind: "removed", id });
-    if (!info.isWindowClosing) {
-      tell({ kind: "window", id: info.windowId });
-    }
-  });
+  tabs.onRemoved.addListener((id) => tell({ kind: "removed", id }));
 }

@@ -33,7 +33,7 @@ export function tabInfo(tab: chrome.tabs.Tab): TabInfo {
 }
 
 /** A tab without an id belongs to developer tools or a kind of window that extensions cannot act on. */
-const usable = (tab: chrome.tabs.Tab) => !tab.incognito && tab.id !== undefined && tab.id !== chrome.tabs.TAB_ID_NONE;
+const usable = (tab: chrome.tabs.Tab) => tab.id !== undefined && tab.id !== chrome.tabs.TAB_ID_NONE;
 
 /** Leaves out what is undefined: the browser's API takes undefined for a value of the wrong type. */
 function present<T extends object>(values: { readonly [K in keyof T]: T[K] | undefined }): T {
@@ -89,13 +89,12 @@ export const chromeWindows: WindowsPort = {
   list: async () => {
     const windows = await call(() => chrome.windows.getAll({ windowTypes: [...everyKind] }));
     return windows.flatMap(({ id, type, focused, state, incognito }) =>
-      id === undefined || incognito ? [] : [{ id, kind: type ?? "", focused, state: state ?? "" }],
+      id === undefined ? [] : [{ id, kind: type ?? "", focused, state: state ?? "", private: incognito }],
     );
   },
   lastFocused: async () => {
     try {
-      const { id, incognito } = await call(() => chrome.windows.getLastFocused());
-      return incognito ? undefined : id;
+      return (await call(() => chrome.windows.getLastFocused())).id;
     } catch (error) {
       if (error instanceof BrowserError && error.kind === "noWindow") {
         return undefined;

@@ -1,6 +1,7 @@
 /** What only the worker does: wake up, see to the document that holds the link, and read the browser. */
 import type { Badge, BrowserPort } from "../port.js";
 import { listen } from "./events.js";
+import { seesPrivate } from "./incognito.js";
 import { chromeGroups, chromeTabs, chromeWindows } from "./tabs.js";
 
 const linkDocument = "offscreen.html";
@@ -17,6 +18,7 @@ export function chromeBrowser(): BrowserPort {
     stayAwake: async () => {
       await chrome.runtime.getPlatformInfo();
     },
+    seesPrivate,
   };
 }
 

@@ -37,7 +37,7 @@ export const groups: readonly BrowserCase[] = [
     },
     expected: [
       { home: ["home active", "a", "b in g1", "d in g1", "c"], groups: [grey] },
-      ["tab b", "tab d", "groups", "groups", "window home"],
+      ["tab b", "tab d", "groups", "groups", "placed d at 3 of home"],
     ],
   },
   {
@@ -87,7 +87,7 @@ export const groups: readonly BrowserCase[] = [
     },
     expected: [
       { home: ["home active", "a in g1", "b in g1"], groups: [grey] },
-      ["window w2", "window home", "tab a", "tab b", "groups", "groups", "windows"],
+      ["left b", "placed b at 2 of home", "tab a", "tab b", "groups", "groups", "windows"],
     ],
   },
   {

@@ -44,14 +44,14 @@ export const places: readonly BrowserCase[] = [
     title: "What is told of a tab that is moved",
     source: "14",
     chromium: "Tells of the one tab; that the others got new places is told by nothing.",
-    ours: "The tabs of the window are read again.",
+    ours: "The mirror moves the others.",
     run: async (stage) => {
       const [a] = await openAll(stage, "a", "b", "c");
       await stage.changes();
       await stage.browser.tabs.move(a, { index: -1 });
       return stage.changes();
     },
-    expected: ["window home"],
+    expected: ["placed a at 3 of home"],
   },
   {
     id: "move-gone",
@@ -107,7 +107,7 @@ export const places: readonly BrowserCase[] = [
     expected: [
       { home: ["home active", "b in g1"], w2: ["w active", "a"], groups: [grey] },
       { home: ["home active"], w2: ["b", "w active", "a"] },
-      ["tab b", "groups", "window home", "window w2"],
+      ["tab b", "groups", "left b", "placed b at 0 of w2"],
     ],
   },
   {
@@ -137,7 +137,7 @@ export const places: readonly BrowserCase[] = [
       await stage.browser.tabs.move(w, { windowId: await stage.home(), index: 0 });
       return [await stage.view(), await stage.changes()];
     },
-    expected: [{ home: ["w", "home active"] }, ["window w2", "window home", "windows"]],
+    expected: [{ home: ["w", "home active"] }, ["left w", "placed w at 0 of home", "windows"]],
   },
   {
     id: "move-window-front",
@@ -169,7 +169,7 @@ export const places: readonly BrowserCase[] = [
     },
     expected: [
       { home: ["home active", "a in g1", "d in g1", "b in g1", "c"], groups: [grey] },
-      ["tab d", "window home"],
+      ["tab d", "placed d at 2 of home"],
     ],
   },
   {

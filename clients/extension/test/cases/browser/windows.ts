@@ -66,6 +66,7 @@ export const windows: readonly BrowserCase[] = [
     ours: "getActiveTab reads which one.",
     run: async (stage) => {
       const { id, windowId } = await stage.browser.windows.create("http://a.test/");
+      await stage.browser.windows.focus(windowId);
       const before = (await stage.browser.windows.lastFocused()) === windowId;
       await stage.browser.tabs.remove([id]);
       await stage.view();

@@ -98,7 +98,7 @@ export const groupingCases: readonly CommandCase[] = [
     ],
   },
   {
-    id: "group-pinned",
+    id: "group-pinned-command",
     title: "groupTabs with a pinned tab among them",
     source: "6",
     chromium: "Unpins it without a word.",
@@ -132,7 +132,7 @@ export const groupingCases: readonly CommandCase[] = [
     ],
   },
   {
-    id: "group-popup",
+    id: "group-popup-command",
     title: "groupTabs with a tab of a popup",
     source: "6",
     chromium: "Has no groups in popups.",
@@ -148,7 +148,7 @@ export const groupingCases: readonly CommandCase[] = [
     ],
   },
   {
-    id: "group-into-popup",
+    id: "group-into-popup-command",
     title: "groupTabs into a popup",
     source: "6",
     chromium: "Refuses.",
@@ -219,7 +219,7 @@ export const groupingCases: readonly CommandCase[] = [
     ],
   },
   {
-    id: "group-again",
+    id: "group-again-command",
     title: "groupTabs of all tabs of a group",
     source: "tried here",
     chromium: "Makes another group of them.",
@@ -345,7 +345,7 @@ export const groupingCases: readonly CommandCase[] = [
     ],
   },
   {
-    id: "pin-popup",
+    id: "pin-popup-command",
     title: "pinTabs of a tab of a popup, of one that is pinned already, and of one that is gone",
     source: "6",
     chromium: "Pins the tab of a popup, too, where nobody sees it.",

@@ -127,7 +127,7 @@ export const movingCases: readonly CommandCase[] = [
     ],
   },
   {
-    id: "move-out-of-group",
+    id: "move-out-of-group-command",
     title: "moveTabs of one of three tabs of a group to the end",
     source: "6",
     chromium: "Takes it out of the group.",
@@ -159,7 +159,7 @@ export const movingCases: readonly CommandCase[] = [
     ],
   },
   {
-    id: "move-into-group",
+    id: "move-into-group-command",
     title: "moveTabs of a tab in between the tabs of a group",
     source: "6",
     chromium: "It joins the group without a word.",
