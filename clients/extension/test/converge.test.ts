@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { compositeId } from "../src/state/identity.js";
 import { Random } from "./fake/random.js";
-import { Rig } from "./fake/rig.js";
 import { Restless } from "./fake/restless.js";
+import { Rig } from "./fake/rig.js";
 
 /** More by THROWBAR_STATE_SEEDS. */
 const seeds = Number(process.env.THROWBAR_STATE_SEEDS ?? 60);

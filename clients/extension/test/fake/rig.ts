@@ -8,10 +8,10 @@ import { Link } from "../../src/link/link.js";
 import { FakeClock } from "./clock.js";
 import { pairing } from "./extension.js";
 import { FakeHub, type FakeMessages } from "./messages.js";
+import type { Restless } from "./restless.js";
 import { type FakeLink, FakeServer } from "./server.js";
 import { StateServer } from "./stateserver.js";
 import { FakeStorage } from "./storage.js";
-import type { Restless } from "./restless.js";
 
 export type StateFrame = Extract<DeviceFrame["kind"], { case: "snapshot" | "delta" }>;
 
