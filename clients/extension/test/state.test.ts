@@ -31,7 +31,7 @@ function make(count = 3) {
       pushes.push(JSON.parse(JSON.stringify(push)) as StatePush);
       return answer;
     },
-    replaced: () => known,
+    replaced: () => [...known, ...strip.replacedNow()],
   });
   strip.deliver();
   strip.onChange((change) => collector.changed(change));

@@ -23,8 +23,8 @@ export interface CollectorParts {
   readonly identity: () => Promise<Identity | undefined>;
   /** True if it was taken, false if the taker needs everything, undefined if there is none. */
   readonly send: (push: StatePush) => Promise<boolean | undefined>;
-  /** All known ids that tabs had before. */
-  readonly replaced: () => Iterable<Replaced>;
+  /** All known ids that tabs had before, each with the one that its tab has now, as soon as the browser tells. */
+  readonly replaced: () => readonly Replaced[];
 }
 
 export class Collector {
@@ -36,7 +36,6 @@ export class Collector {
   #work = noWork();
   /** Tabs that are told of later, and when. */
   readonly #later = new Map<number, number>();
-  #replaced: Replaced[] = [];
   /** What was handed on, as of which device. */
   #told: { readonly table: Table; readonly identity: Identity } | undefined;
   /** What an earlier worker had noticed and not handed on is not known, so the first reading is of everything. */
@@ -56,9 +55,6 @@ export class Collector {
 
   changed(change: BrowserChange): void {
     const now = performance.now();
-    if (change.kind === "replaced") {
-      this.#replaced.push([change.id, change.by]);
-    }
     if (change.kind === "tab") {
       const due = this.#pace.due(change.id, now);
       if (due > now) {
@@ -168,12 +164,12 @@ export class Collector {
 
   async #tell(identity: Identity): Promise<void> {
     const now = copyTable(this.#view.table);
-    const replaced = this.#replaced.length;
+    const replaced = this.#parts.replaced();
     const before =
       this.#told?.identity.device === identity.device && this.#told.identity.boot === identity.boot
         ? this.#told.table
         : undefined;
-    const change = before === undefined ? whole(now, this.#parts.replaced()) : difference(before, now, this.#pairs());
+    const change = before === undefined ? whole(now, replaced) : difference(before, now, replaced);
     if (before === undefined || !isEmpty(change)) {
       const full = before === undefined;
       const taken = await this.#parts.send({ identity, run: this.#run, number: ++this.#number, full, change });
@@ -188,27 +184,14 @@ export class Collector {
       }
     }
     this.#told = { table: now, identity };
-    this.#replaced.splice(0, replaced);
-  }
-
-  /** The replaced ids since the last time; of a tab that was given several, the first and the last. */
-  #pairs(): Replaced[] {
-    const by = new Map(this.#replaced);
-    return this.#replaced.map(([old, next]) => {
-      let now = next;
-      for (let further = by.get(now); further !== undefined && further !== old; further = by.get(now)) {
-        now = further;
-      }
-      return [old, now];
-    });
   }
 }
 
 /** Everything, as a change from nothing. */
-function whole(table: Table, replaced: Iterable<Replaced>): Change {
+function whole(table: Table, replaced: readonly Replaced[]): Change {
   return {
     ...difference(emptyTable(), { ...emptyTable(), windows: table.windows, groups: table.groups }, []),
     tabs: placed(table),
-    replaced: [...replaced].filter(([old, now]) => !table.tabs.has(old) && table.tabs.has(now)),
+    replaced: replaced.filter(([old, now]) => !table.tabs.has(old) && table.tabs.has(now)),
   };
 }

@@ -125,6 +125,17 @@ export class Restless implements BrowserPort {
     return tab.id;
   }
 
+  /** All old ids, each with the one that its tab has, or had at its end. */
+  replacedNow(): (readonly [number, number])[] {
+    return [...this.replacedBy.keys()].map((old) => {
+      let now = old;
+      for (let next = this.replacedBy.get(now); next !== undefined; next = this.replacedBy.get(now)) {
+        now = next;
+      }
+      return [old, now];
+    });
+  }
+
   group(ids: readonly number[]): void {
     const id = this.#nextId++;
     const { windowId } = this.tab(ids[0] ?? 0);
