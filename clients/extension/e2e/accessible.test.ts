@@ -17,6 +17,7 @@ beforeAll(async () => {
       { text: "Let me look, **now**: `code` and https://example.com/", calls: [{ name: "listTabs", arguments: "{}" }] },
       { calls: [{ name: "navigateTab", arguments: '{"tabId":"nothing","url":"https://example.com"}' }] },
       { calls: [{ name: "closeTabs", arguments: '{"tabIds":["{{listTabs.tabId[0]}}"]}' }] },
+      { text: "It stays open." },
     ],
   });
   f = await Fixture.start("work laptop", model.env);
