@@ -64,6 +64,7 @@ test(
       links: links.length,
       "a command took": spread(took).text,
       ends: ends.join(", "),
+      "ended by their time": load.slow.join("; ") || "none",
       "frames from the server that were commands": count(
         links.flatMap((link) => link.toDevice),
         "command",

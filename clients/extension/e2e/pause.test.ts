@@ -30,8 +30,11 @@ afterEach(async () => {
 
 const open = (url: string) => f.dispatch({ case: "openTab", value: { url } });
 
+const known = async () => (await f.api.devices.listDevices({})).devices[0]?.paused;
+
 test("a paused browser refuses each command with a reason, says so on its icon, and its tabs are still known", async () => {
   await f.pause(true);
+  await expect.poll(known, soon).toBe(true);
   const error = await f.fail({ case: "getActiveTab", value: {} });
   expect(error.code).toBe(ErrorCode.REFUSED);
   expect(error.message).toMatch(
@@ -44,6 +47,7 @@ test("a paused browser refuses each command with a reason, says so on its icon, 
   await expect.poll(async () => (await f.badge()).title, soon).toContain("Paused: commands are refused.");
   expect((await f.badge()).text).toBe("❚❚");
   await f.pause(false);
+  await expect.poll(known, soon).toBe(false);
   expect(await f.run<"getActiveTab">({ case: "getActiveTab", value: {} })).toBeDefined();
   await expect.poll(async () => (await f.badge()).text, soon).toBe("");
 });
@@ -56,6 +60,7 @@ test("it stays paused in the next worker, after a restart of the server, and aft
   await f.server.down();
   await f.server.up();
   await f.online();
+  expect(await known()).toBe(true);
   expect(await refused()).toBe(ErrorCode.REFUSED);
   await f.restartBrowser();
   expect(await refused()).toBe(ErrorCode.REFUSED);

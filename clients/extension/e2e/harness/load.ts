@@ -98,9 +98,12 @@ export class Load {
     this.#count(`${name} ${end}`);
     const seconds = Math.round((performance.now() - begun) / 1000);
     if (seconds >= slowSeconds) {
-      this.slow.push(`${name} ${end} after ${seconds} s`);
+      const why = how === "error" ? `: ${answer.message}` : "";
+      this.slow.push(`${name} ${end} after ${seconds} s${why}`);
     }
-    if (how === "error" && !allowed.has(answer.code)) {
+    // Another lane may close a tab before the one that has opened it has said so.
+    const closed = how === "error" && name === "openTab" && answer.message.startsWith("the tab closed at once");
+    if (how === "error" && !allowed.has(answer.code) && !closed) {
       this.faults.push(`${name}: ${end} ${answer.message}`);
     }
     return how === "result" ? (resultOf<C>(outcome) as ResultOf<C> | undefined) : undefined;
