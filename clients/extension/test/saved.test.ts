@@ -105,7 +105,7 @@ describe("restoreTabs", () => {
     };
     const result = await ends(restoring(browser, rows).run());
     expect(result.items.map(({ id, status }) => `${id} ${status}`)).toEqual(["s0 1", "s1 1", "s2 5", "s3 1"]);
-    expect(result.items[2]?.detail).toContain("kept");
+    expect(result.items[2]?.detail).toContain("rejected");
     expect(browser.urls(browser.windowList[1]?.id)).toEqual([url(0), url(1), url(3)]);
   });
 

@@ -4,7 +4,7 @@ import { CommandFailure } from "@throwbar/es/errors";
 import { type ItemOutcome, ItemStatus, type SavedTab } from "@throwbar/es/pb/state";
 import { type RestoreTabs, type RestoreTabs_Result, RestoreTabs_ResultSchema } from "@throwbar/es/pb/tabs";
 import { checkUrl } from "@throwbar/es/url";
-import { BrowserError, type TabInfo } from "../platform/port.js";
+import type { TabInfo } from "../platform/port.js";
 import { address, isCut, sameAddress } from "../state/convert.js";
 import { compositeId } from "../state/identity.js";
 import type { Context, Recovery } from "./context.js";
@@ -238,7 +238,7 @@ class Restore {
     try {
       this.#done.set(id, (await whenFree(this.#context, open)).id);
     } catch (error) {
-      this.#items.set(id, failed(id, error));
+      this.#items.set(id, failedItem(id, error));
     }
   }
 
@@ -299,15 +299,6 @@ class Restore {
       this.#finishing.push(done.catch(() => undefined));
     }
   }
-}
-
-function failed(id: string, error: unknown): ItemOutcome {
-  const outcome = failedItem(id, error);
-  if (error instanceof BrowserError) {
-    outcome.status = outcome.status === ItemStatus.NOT_FOUND ? ItemStatus.UNSPECIFIED : outcome.status;
-    outcome.detail = `${error.message} It is kept.`;
-  }
-  return outcome;
 }
 
 export async function restoreTabs(action: RestoreTabs, context: Context): Promise<RestoreTabs_Result> {
