@@ -8,7 +8,7 @@ import type { Context } from "../src/commands/context.js";
 import { handlers, recoveries } from "../src/commands/handlers.js";
 import { BrowserError } from "../src/platform/port.js";
 import { FakeBrowser } from "./fake/browser.js";
-import { bench, failure, run, short, tabId, windowId } from "./fake/context.js";
+import { bench, failure, groupId, run, short, tabId, windowId } from "./fake/context.js";
 import { FakeArea } from "./fake/storage.js";
 
 beforeEach(() => {
@@ -105,7 +105,7 @@ describe("restoreTabs", () => {
     };
     const result = await ends(restoring(browser, rows).run());
     expect(result.items.map(({ id, status }) => `${id} ${status}`)).toEqual(["s0 1", "s1 1", "s2 5", "s3 1"]);
-    expect(result.items[2]?.detail).toContain("kept");
+    expect(result.items[2]?.detail).toContain("rejected");
     expect(browser.urls(browser.windowList[1]?.id)).toEqual([url(0), url(1), url(3)]);
   });
 
@@ -185,6 +185,20 @@ describe("restoreTabs", () => {
     // The window's own tab is there already: with one portion too few load, with two enough do.
     expect(opened).toBe(39);
     expect((await ends(restored, 10_000)).restoredCount).toBe(60);
+  });
+
+  test("two commands at once with tabs of one window and one group open one window and make one group", async () => {
+    const browser = new FakeBrowser("https://a.test/");
+    const rows = kept(6, { groupId: groupId(9), groupTitle: "g" });
+    const { context } = bench(browser, rows);
+    const restore = (some: typeof rows) =>
+      run<"restoreTabs">({ case: "restoreTabs", value: { savedIds: ids(some) } }, context);
+    await ends(Promise.all([restore(rows.slice(0, 3)), restore(rows.slice(3))]));
+    expect(browser.windowList).toHaveLength(2);
+    expect(browser.groupList).toMatchObject([{ title: "g" }]);
+    const there = browser.in(browser.windowList[1]?.id ?? 0);
+    expect(there.map(({ groupId: group }) => group)).toEqual(there.map(() => browser.groupList[0]?.id));
+    expect(there.map((tab) => tab.url)).toEqual(rows.map((row) => row.url));
   });
 
   test("a tab that a person drags is waited for", async () => {

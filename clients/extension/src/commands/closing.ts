@@ -44,14 +44,13 @@ const lookEveryMs = 100;
 
 const outcome = (status: ItemStatus, detail = ""): CloseOutcome => ({ status, detail });
 
-const asks = "the page asks the person before it is left; the tab is in front of its window, and still open";
+const asks = "its page asks the person before it is left; it is in front of its window, and still open";
 const askedBefore =
-  "an earlier command asked its page to close, and it is still open: a second time would close it without an answer. The person can answer or close it; force closes it and loses what was typed";
-const leaving =
-  "it is on its way to another address, and its page may be asking the person whether to leave; not asked to close";
+  "its page was asked before, and it is still open; to ask again would close it without an answer. force does";
+const leaving = "it goes to another address, and its page may be asking the person first; not asked to close";
 const elsewhere = "it went to another address meanwhile";
-const slow = "it was asked to close, and was still open when the time ran out";
-const noTime = "it was not its turn yet when the time ran out; not asked to close";
+const slow = "asked to close, and still open when the time ran out";
+const noTime = "not its turn yet when the time ran out; not asked to close";
 
 /** Closes tabs. It waits for those whose page asks the person until it is time to answer. */
 export async function closeTabsOnce(context: Context, tabs: readonly Closing[], force = false): Promise<Closed> {
@@ -247,11 +246,11 @@ class Closer {
   }
 
   async #outcomes(tabs: readonly Closing[]): Promise<Map<number, CloseOutcome>> {
-    const { current, deadline } = this.#context;
+    const { current } = this.#context;
     let now = await this.#open();
     let calm = true;
     if ([...this.#asked].some(([id, native]) => !this.#known.has(id) && now.has(current(native)))) {
-      calm = await this.#watch.calm(calmMs, Math.min(5 * calmMs, deadline.left() / 2));
+      calm = await this.#watch.calm(calmMs);
       now = await this.#open();
     }
     const of = (id: number): CloseOutcome => {

@@ -12,6 +12,7 @@ export class Places {
   /** The browser's own ids, by the composite ids that the windows and groups had. */
   readonly #now = new Map<string, number>();
   #writing: Promise<void>;
+  readonly #turns = new Map<string, Promise<unknown>>();
   readonly ready: Promise<void>;
 
   constructor(session: StorageArea) {
@@ -30,6 +31,16 @@ export class Places {
   /** The window or group that took the place of one; it may be gone, too. */
   of(id: string): number | undefined {
     return this.#now.get(id);
+  }
+
+  /** Runs one after the other what looks for the place of one window or group, or makes one: two commands may be at it at once. */
+  inTurn<T>(id: string, run: () => Promise<T>): Promise<T> {
+    const done = (this.#turns.get(id) ?? Promise.resolve()).then(run);
+    this.#turns.set(
+      id,
+      done.catch(() => undefined),
+    );
+    return done;
   }
 
   /** A place that cannot be written down is no reason to fail: it is known to this worker. */

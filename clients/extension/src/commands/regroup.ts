@@ -1,6 +1,6 @@
 /** Puts restored tabs into the groups that they were in. */
 import { Colour, type SavedTab } from "@throwbar/es/pb/state";
-import type { GroupInfo, TabInfo } from "../platform/port.js";
+import type { TabInfo } from "../platform/port.js";
 import { groupColour } from "../state/convert.js";
 import { nativeId } from "../state/identity.js";
 import type { Context } from "./context.js";
@@ -19,8 +19,7 @@ export async function regroup(
   done: ReadonlyMap<string, number>,
 ): Promise<void> {
   const { browser } = context;
-  const [tabs, groups] = await Promise.all([browser.tabs.list(), browser.groups.list()]);
-  const now = new Map(tabs.map((tab) => [tab.id, tab]));
+  const now = new Map((await browser.tabs.list()).map((tab) => [tab.id, tab]));
   const members = new Map<string, Member[]>();
   const strays: number[] = [];
   for (const { id, saved } of rows) {
@@ -44,14 +43,16 @@ export async function regroup(
     await whenFree(context, () => browser.tabs.ungroup(strays)).catch(() => undefined);
   }
   for (const some of members.values()) {
-    await groupAgain(context, some, groups).catch(() => undefined);
+    const [first] = some;
+    const key = first === undefined ? "" : keyOf(first.saved);
+    await context.places.inTurn(key, () => groupAgain(context, some)).catch(() => undefined);
   }
 }
 
 const keyOf = ({ groupId, groupTitle, groupColour: colour }: SavedTab) =>
   groupId || (groupTitle === "" ? "" : `${groupTitle}/${colour}`);
 
-async function groupAgain(context: Context, members: readonly Member[], groups: readonly GroupInfo[]): Promise<void> {
+async function groupAgain(context: Context, members: readonly Member[]): Promise<void> {
   const { browser, identity, places } = context;
   const [first] = members;
   if (first === undefined) {
@@ -60,7 +61,7 @@ async function groupAgain(context: Context, members: readonly Member[], groups: 
   const { saved, tab } = first;
   const key = keyOf(saved);
   const old = nativeId(identity, "group", saved.groupId);
-  const here = groups.filter(({ windowId }) => windowId === tab.windowId);
+  const here = (await browser.groups.list()).filter(({ windowId }) => windowId === tab.windowId);
   const target =
     here.find(({ id }) => id === old) ??
     here.find(({ id }) => id === places.of(key)) ??

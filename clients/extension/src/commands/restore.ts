@@ -4,7 +4,7 @@ import { CommandFailure } from "@throwbar/es/errors";
 import { type ItemOutcome, ItemStatus, type SavedTab } from "@throwbar/es/pb/state";
 import { type RestoreTabs, type RestoreTabs_Result, RestoreTabs_ResultSchema } from "@throwbar/es/pb/tabs";
 import { checkUrl } from "@throwbar/es/url";
-import { BrowserError, type TabInfo } from "../platform/port.js";
+import type { TabInfo } from "../platform/port.js";
 import { address, isCut, sameAddress } from "../state/convert.js";
 import { compositeId } from "../state/identity.js";
 import type { Context, Recovery } from "./context.js";
@@ -12,7 +12,7 @@ import { pause } from "./deadline.js";
 import { type Before, effectsOf, readBefore } from "./effects.js";
 import { countOk, failedItem, item, notFound } from "./items.js";
 import { regroup } from "./regroup.js";
-import { plan, type Room, type Row } from "./rooms.js";
+import { placeNow, plan, type Room, type Row } from "./rooms.js";
 import { whenFree } from "./targets.js";
 
 /** So many tabs are opened at once, and written down at once. */
@@ -24,8 +24,8 @@ const lookEveryMs = 50;
 /** How long a tab that was being opened when the worker was stopped is looked for. */
 const searchMs = 2000;
 
-const blank = "the browser opened an empty tab instead of the address; it is kept";
-const noTime = "it was not its turn yet when the time ran out; it is kept";
+const blank = "the browser opened an empty tab instead; it is kept";
+const noTime = "not its turn yet when the time ran out; it is kept";
 
 /** Written down before some tabs are opened. */
 interface RestoreNote {
@@ -64,8 +64,7 @@ class Restore {
       this.#windows.set(old, native);
     }
     for (const id of await this.#find(note, searchMs)) {
-      const detail =
-        "the browser stopped the extension while this tab was opened, and it may be one of the new tabs; it is kept";
+      const detail = "the extension was stopped while it was opened, and it may be one of the new tabs; it is kept";
       this.#items.set(id, item(id, ItemStatus.UNKNOWN_OUTCOME, detail));
     }
   }
@@ -152,11 +151,7 @@ class Restore {
       }
       return;
     }
-    let rest = rows;
-    while (room.windowId === undefined && rest.length > 0) {
-      await this.#openWindow(room, rest[0] as Row);
-      rest = rest.slice(1);
-    }
+    const rest = await this.#enter(room, rows);
     const { windowId } = room;
     if (windowId !== undefined) {
       await Promise.all(rest.map((row) => this.#openTab(row, windowId, room)));
@@ -195,6 +190,22 @@ class Restore {
     }
   }
 
+  /** Sees to it that there is a window, with one of the tabs if it is opened for them. Returns the tabs that are left to open. */
+  #enter(room: Room, rows: readonly Row[]): Promise<readonly Row[]> {
+    return this.#context.places.inTurn(room.old, async () => {
+      let rest = rows;
+      if (room.windowId === undefined) {
+        room.windowId = await placeNow(this.#context, room.old);
+        room.shared = room.windowId !== undefined;
+      }
+      while (room.windowId === undefined && rest.length > 0) {
+        await this.#openWindow(room, rest[0] as Row);
+        rest = rest.slice(1);
+      }
+      return rest;
+    });
+  }
+
   async #openWindow(room: Room, row: Row): Promise<void> {
     const { browser, places } = this.#context;
     await this.#try(row, async () => {
@@ -210,7 +221,7 @@ class Restore {
   async #openTab(row: Row, windowId: number, room: Room): Promise<void> {
     const { browser } = this.#context;
     const { pinned } = row.saved;
-    const index = room.indexOf(row);
+    const index = room.shared ? row.saved.index : room.indexOf(row);
     await this.#try(row, () =>
       browser.tabs.create({
         url: row.url,
@@ -227,7 +238,7 @@ class Restore {
     try {
       this.#done.set(id, (await whenFree(this.#context, open)).id);
     } catch (error) {
-      this.#items.set(id, failed(id, error));
+      this.#items.set(id, failedItem(id, error));
     }
   }
 
@@ -288,15 +299,6 @@ class Restore {
       this.#finishing.push(done.catch(() => undefined));
     }
   }
-}
-
-function failed(id: string, error: unknown): ItemOutcome {
-  const outcome = failedItem(id, error);
-  if (error instanceof BrowserError) {
-    outcome.status = outcome.status === ItemStatus.NOT_FOUND ? ItemStatus.UNSPECIFIED : outcome.status;
-    outcome.detail = `${error.message} It is kept.`;
-  }
-  return outcome;
 }
 
 export async function restoreTabs(action: RestoreTabs, context: Context): Promise<RestoreTabs_Result> {

@@ -24,7 +24,7 @@ export async function goOn(recovery: Recovery, tabs: readonly Closing[], force: 
     (open.has(id)
       ? {
           status: ItemStatus.UNKNOWN_OUTCOME,
-          detail: "still open after the browser stopped the extension; not tried again",
+          detail: "still open after the extension was stopped; not tried again",
         }
       : { status: ItemStatus.OK, detail: "" });
   return { outcomes: new Map(tabs.map((each) => [each.id, of(each)])), openedTabs: more?.openedTabs ?? [] };

@@ -24,6 +24,8 @@ export interface Room {
   readonly old: string;
   /** Undefined until the window is opened. */
   windowId: number | undefined;
+  /** Another command has opened the window for tabs of its own. */
+  shared?: boolean;
   /** In the order in which they are opened. */
   readonly rows: readonly Row[];
   /** The place for a tab; at the end if undefined. */
@@ -60,6 +62,12 @@ export async function plan(
     rooms.set(key, room);
   }
   return [...rooms.values()].map(toRoom);
+}
+
+/** The window that another command has opened for the tabs of one that is gone. */
+export async function placeNow({ browser, places }: Context, old: string): Promise<number | undefined> {
+  const native = places.of(old);
+  return (await browser.windows.list()).find((window) => window.id === native && isNormal(window))?.id;
 }
 
 interface Known {

@@ -1,5 +1,6 @@
 /** Sees tabs close. */
 import type { Context } from "./context.js";
+import { pause } from "./deadline.js";
 
 export interface Patience {
   /** Not longer than this. */
@@ -17,6 +18,7 @@ export class Watch {
   readonly #listeners = new Set<() => void>();
   /** What was left of the time when something happened last. */
   #leftThen: number;
+  #stirs = 0;
 
   constructor(context: Context) {
     this.#context = context;
@@ -33,6 +35,7 @@ export class Watch {
 
   /** Something happens that may make tabs close. */
   stir(): void {
+    this.#stirs++;
     this.#leftThen = this.#context.deadline.left();
   }
 
@@ -82,25 +85,13 @@ export class Watch {
     });
   }
 
-  /** Whether nothing has closed for some time. It is found out within a limit, and not so if that comes first. */
-  calm(ms: number, mostMs: number): Promise<boolean> {
+  /** Whether nothing has closed for some time, which may have to be waited for. */
+  async calm(ms: number): Promise<boolean> {
     if (this.#leftThen - this.#context.deadline.left() >= ms) {
-      return Promise.resolve(true);
+      return true;
     }
-    return new Promise((resolve) => {
-      const end = (calm: boolean) => {
-        clearTimeout(quiet);
-        clearTimeout(limit);
-        this.#listeners.delete(again);
-        resolve(calm);
-      };
-      let quiet = setTimeout(() => end(true), ms);
-      const limit = setTimeout(() => end(false), Math.max(0, mostMs));
-      const again = () => {
-        clearTimeout(quiet);
-        quiet = setTimeout(() => end(true), ms);
-      };
-      this.#listeners.add(again);
-    });
+    const before = this.#stirs;
+    await pause(ms);
+    return before === this.#stirs;
   }
 }
