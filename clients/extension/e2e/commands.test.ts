@@ -125,10 +125,14 @@ test("activateTab shows a tab, and gives the focus only when asked", async () =>
 test("openTab in a minimized window leaves it minimized, and takes no focus", async () => {
   const native = await f.page.evaluate(async () => {
     const window = await chrome.windows.create({ url: "http://a.test/", focused: false });
-    await chrome.windows.update(window?.id ?? 0, { state: "minimized" });
     return window?.id ?? 0;
   });
-  const state = () => f.page.evaluate(async (id) => (await chrome.windows.get(id)).state, native);
+  // Told so while it is still coming up, a window does not do it.
+  const state = () =>
+    f.page.evaluate(async (id) => {
+      await chrome.windows.update(id, { state: "minimized" });
+      return (await chrome.windows.get(id)).state;
+    }, native);
   await expect.poll(state, soon).toBe("minimized");
   await f.inStep();
   const windowId = (await f.serverTabs()).find(({ url }) => url === a)?.windowId ?? "";
