@@ -417,28 +417,31 @@ test("without a window openTab takes one that is not minimized", async () => {
   expect(browser.in(other).map(({ id }) => tabId(id))).toContain(result.tabId);
 });
 
-test("a minimized window is not unfolded for a tab: it comes from another window", async () => {
-  const { browser, home, other } = twoWindows();
+test("a minimized window that the browser unfolds for a tab is named as the one that took the focus", async () => {
+  const { browser, other, first } = twoWindows();
+  const unfold = () => {
+    browser.window(other).state = "normal";
+    browser.focusWindow(other);
+  };
   browser.window(other).state = "minimized";
-  const created: (number | undefined)[] = [];
-  const { create } = browser.tabs;
+  const { create, move } = browser.tabs;
   browser.tabs.create = (tab) => {
-    created.push(tab.windowId);
+    unfold();
     return create(tab);
   };
-  const value = { url: "https://d.test/", windowId: windowId(other) };
-  const result = await run<"openTab">({ case: "openTab", value }, bench(browser).context);
-  expect(created).toEqual([home]);
-  expect(browser.in(other).at(-1)).toMatchObject({ url: "https://d.test/", active: true });
-  expect(result.sideEffects).toBeUndefined();
-  const { move } = browser.tabs;
   browser.tabs.move = (id, to) => {
-    browser.closeWindow(other);
+    unfold();
     return move(id, to);
   };
-  const count = browser.in(home).length;
-  expect(await failure({ case: "openTab", value }, bench(browser).context)).toBe("NOT_FOUND");
-  expect(browser.in(home)).toHaveLength(count);
+  const open = { url: "https://d.test/", windowId: windowId(other) };
+  const opened = await run<"openTab">({ case: "openTab", value: open }, bench(browser).context);
+  expect(opened.sideEffects?.focusedWindowId).toBe(windowId(other));
+  browser.window(other).state = "minimized";
+  browser.focusWindow(browser.tab(first).windowId);
+  const value = { tabIds: [tabId(first)], windowId: windowId(other) };
+  browser.addTab(a, browser.tab(first).windowId);
+  const moved = await run<"moveTabs">({ case: "moveTabs", value }, bench(browser).context);
+  expect(moved.sideEffects?.focusedWindowId).toBe(windowId(other));
 });
 
 test("100 tabs are loaded again at once", async () => {

@@ -43,6 +43,9 @@ export interface Done {
   readonly mayFocus?: readonly number[];
 }
 
+/** The browser unfolds a minimized window, and gives it the focus, when a tab comes to it. */
+export const unfolds = (window: WindowInfo | undefined): number[] => (window?.state === "minimized" ? [window.id] : []);
+
 type Reader = Pick<Context, "browser" | "identity" | "current">;
 
 /** How long the browser may take to close a window after its last tab left, and to hand on the focus. */

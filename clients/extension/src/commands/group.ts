@@ -15,7 +15,7 @@ import { BrowserError, type GroupInfo, type TabInfo, type WindowInfo } from "../
 import { groupColour } from "../state/convert.js";
 import { compositeId } from "../state/identity.js";
 import type { Context, Recovery } from "./context.js";
-import { type Before, beginWith, effectsOf, readBefore } from "./effects.js";
+import { type Before, beginWith, effectsOf, readBefore, unfolds } from "./effects.js";
 import { countOk, failedItem, item, notFound, otherPrivacy, unchanged } from "./items.js";
 import {
   eachTab,
@@ -57,6 +57,8 @@ interface Plan {
   /** By the caller's ids, of those that are left out. */
   readonly leftOut: ReadonlyMap<string, ItemOutcome>;
   readonly tabs: readonly TabInfo[];
+  /** The window that was named. */
+  readonly into: WindowInfo | undefined;
   /** Undefined if there is nothing to group. */
   readonly windowId: number | undefined;
 }
@@ -76,7 +78,7 @@ async function plan(action: GroupTabs, context: Context): Promise<Plan> {
     }
   }
   const tabs = targets.flatMap(({ id, tab }) => (tab === undefined || out.has(id) ? [] : [tab]));
-  return { targets, leftOut: out, tabs, windowId: into?.id ?? tabs[0]?.windowId };
+  return { targets, leftOut: out, tabs, into, windowId: into?.id ?? tabs[0]?.windowId };
 }
 
 /** Only its own rows: whether the tabs are in one window matters only before they are grouped. */
@@ -187,7 +189,7 @@ async function grouped(
     groupId: groupedCount === 0 ? "" : compositeId(context.identity, "group", groupId),
     groupedCount,
     items,
-    ...(await effectsOf(context, before, { tabs: inside })),
+    ...(await effectsOf(context, before, { tabs: inside, mayFocus: unfolds(planned.into) })),
   });
 }
 

@@ -6,7 +6,7 @@ import { type ItemOutcome, ItemStatus } from "@throwbar/es/pb/state";
 import { type MoveTabs, type MoveTabs_Result, MoveTabs_ResultSchema } from "@throwbar/es/pb/tabs";
 import { BrowserError, type TabInfo, type WindowInfo } from "../platform/port.js";
 import type { Context, Recovery } from "./context.js";
-import { type Before, beginWith, effectsOf } from "./effects.js";
+import { type Before, beginWith, effectsOf, unfolds } from "./effects.js";
 import { countOk, failedItem, item, notFound, otherPrivacy, unchanged } from "./items.js";
 import {
   type FoundTarget,
@@ -158,7 +158,11 @@ async function moved(context: Context, { place, targets, moves, tried, before }:
     }
   }
   const items = targets.map(({ id }) => outcomes.get(id) ?? notFound(id));
-  const effects = await effectsOf(context, before, { tabs: done, asked: ["moved"] });
+  const effects = await effectsOf(context, before, {
+    tabs: done,
+    asked: ["moved"],
+    mayFocus: unfolds(place.window),
+  });
   return create(MoveTabs_ResultSchema, { movedCount: countOk(items), items, ...effects });
 }
 
