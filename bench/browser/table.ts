@@ -19,7 +19,7 @@ export interface About {
 const names: Record<Operation, string> = {
   list: "list 20 tabs",
   activate: "show a tab",
-  open: "open a tab, until it is there",
+  open: "open a tab, until the answer",
   loaded: "open a tab, until its page has loaded",
   close: "close a tab",
 };

@@ -76,6 +76,9 @@ func (p *program) runUndo(ctx context.Context, ask *controlv1.UndoRequest) error
 	default:
 		p.undone(ctx, s, answer, ask.GetDryRun())
 		p.outcomes(nil, answer.GetOutcomes())
+		if code := together(codes); code == Partial && !ask.GetDryRun() {
+			p.out.Line(term.Yellow, "What did not come back is still kept: the same undo tries it again.")
+		}
 		if ask.GetDryRun() {
 			p.out.Line(term.Plain, "Nothing was sent.")
 		}

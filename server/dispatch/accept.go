@@ -156,9 +156,7 @@ func (d *Dispatcher) find(req Request, p *part, saved map[string]Saved) error {
 	if err := d.checkRefs(p); err != nil {
 		return err
 	}
-	if err := d.checkPrivate(p); err != nil {
-		return err
-	}
+	p.private = d.isAbout(p)
 	return checkSaved(p, saved)
 }
 
@@ -178,7 +176,7 @@ func (d *Dispatcher) gate(req Request, p *part) error {
 
 // checkSaved finds the saved tabs that a part would bring back.
 func checkSaved(p *part, saved map[string]Saved) error {
-	claimed := false
+	claimed, size := false, 0
 	for _, ref := range p.refs {
 		row, ok := saved[ref.ID]
 		if ref.Kind != optionv1.Target_TARGET_SAVED || !ok {
@@ -190,7 +188,12 @@ func checkSaved(p *part, saved map[string]Saved) error {
 		}
 		if !slices.Contains(p.saved, row.Tab) {
 			p.saved = append(p.saved, row.Tab)
+			size += proto.Size(row.Tab)
 		}
+	}
+	if size > maxSavedBytes {
+		return fault.New(fault.Invalid, "these saved tabs have %d bytes of titles and addresses: a command carries %d, so bring back some at a time",
+			size, maxSavedBytes)
 	}
 	if claimed && len(p.saved) == 0 {
 		return taken()

@@ -11,29 +11,18 @@ import (
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
-	"throwbar.dev/throwbar/server/fault"
 )
 
 // Of a private tab nothing but ids is written down that outlives the command: no row to bring it back by, no title or
-// address in what a person is asked, and no text in a result, an error or the audit record.
+// address in what a person is asked, and no text in a result, an error or the audit record. A device leaves private tabs alone
+// that it is to save and close: nothing would bring them back.
 
 // privateText stands for the title of a private tab where it is written down.
 const privateText = "(a private tab)"
 
-// checkPrivate notes whether a part is about something private, and refuses to save private tabs: a command that closes
-// what it has saved would lose them.
-func (d *Dispatcher) checkPrivate(p *part) error {
-	n := 0
-	for _, id := range p.tabs {
-		if d.Browser.Private(id) {
-			n++
-		}
-	}
-	p.private = n > 0 || d.areAny(p.refs)
-	if n > 0 && p.entry.Command.GetKeep() == optionv1.Keep_KEEP_SAVED {
-		return fault.New(fault.Refused, "%d of these tabs are private, which %s never keeps: leave them out", n, p.entry.Name)
-	}
-	return nil
+// isAbout says whether a part is about something private.
+func (d *Dispatcher) isAbout(p *part) bool {
+	return d.areAny(p.refs) || slices.ContainsFunc(p.tabs, d.Browser.Private)
 }
 
 // areAny says whether any of some ids is of something private.

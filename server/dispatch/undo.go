@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"throwbar.dev/throwbar/catalog"
@@ -13,8 +14,12 @@ import (
 	"throwbar.dev/throwbar/server/fault"
 )
 
-// maxKept is how many kept tabs are looked at in one read.
-const maxKept = 500
+const (
+	// maxKept is how many kept tabs are looked at in one read.
+	maxKept = 500
+	// maxSavedBytes is how much a command may have of what is known of saved tabs. A message to a device holds 4 MiB.
+	maxSavedBytes = 3 << 20
+)
 
 // UndoRequest says what to bring back.
 type UndoRequest struct {
@@ -49,7 +54,7 @@ func (d *Dispatcher) Undo(ctx context.Context, req UndoRequest) (*controlv1.Undo
 	if err != nil {
 		return nil, err
 	}
-	back := map[string]bool{}
+	back := map[string]bool{} // not nil: what is not in it is not back
 	for i, out := range res.GetOutcomes() {
 		if out.GetResult() == nil {
 			continue
@@ -65,11 +70,18 @@ func (d *Dispatcher) Undo(ctx context.Context, req UndoRequest) (*controlv1.Undo
 	return &controlv1.UndoResponse{UndoneCommandIds: commandsOf(kept, back), Outcomes: res.GetOutcomes()}, nil
 }
 
-// commandsOf are the ids of the commands that took tabs away, of those tabs that are back or, if that is nil, of all.
+// commandsOf are the ids of the commands that took tabs away, of those of which all are back; or of all, if that is nil. One
+// of which some are not back is not undone: another undo goes on with it.
 func commandsOf(kept []Kept, back map[string]bool) []string {
+	missing := map[string]bool{}
+	for _, k := range kept {
+		if back != nil && !back[k.Tab.GetSavedId()] {
+			missing[k.Command] = true
+		}
+	}
 	var ids []string
 	for _, k := range kept {
-		if (back == nil || back[k.Tab.GetSavedId()]) && !slices.Contains(ids, k.Command) {
+		if !missing[k.Command] && !slices.Contains(ids, k.Command) {
 			ids = append(ids, k.Command)
 		}
 	}
@@ -196,42 +208,71 @@ func savedList(e *catalog.Entry) protoreflect.FieldDescriptor {
 	return nil
 }
 
-// undoParts makes the commands that bring kept tabs back: one for each device and undo partner.
+// bunch is what one command of an undo brings back.
+type bunch struct {
+	device string
+	entry  *catalog.Entry
+	ids    []string
+	bytes  int // of what is known of the tabs
+}
+
+// undoParts makes the commands that bring kept tabs back: for each device and undo partner as many as it takes, since a
+// command names, and a message carries, only so much.
 func (d *Dispatcher) undoParts(req Request, kept []Kept) ([]*part, error) {
-	type key struct {
-		device string
-		name   string
-	}
-	var keys []key
-	entries := map[key]*catalog.Entry{}
-	ids := map[key][]string{}
+	var entries []*catalog.Entry
+	bunches := map[*catalog.Entry][]*bunch{}
 	saved := make(map[string]Saved, len(kept))
 	for _, k := range kept {
 		partner, err := d.partner(k.Name)
 		if err != nil {
 			return nil, err
 		}
-		at := key{k.Tab.GetDeviceId(), partner.Name}
-		if entries[at] == nil {
-			keys = append(keys, at)
-			entries[at] = partner
+		if bunches[partner] == nil {
+			entries = append(entries, partner)
 		}
-		ids[at] = append(ids[at], k.Tab.GetSavedId())
+		bunches[partner] = pack(bunches[partner], partner, k.Tab)
 		saved[k.Tab.GetSavedId()] = Saved{Tab: k.Tab}
 	}
 	var parts []*part
-	for _, at := range keys {
-		args := entries[at].New()
-		list := args.NewField(savedList(entries[at])).List()
-		for _, id := range ids[at] {
-			list.Append(protoreflect.ValueOfString(id))
+	for _, entry := range entries {
+		pieces := make([]piece, 0, len(bunches[entry]))
+		for _, b := range bunches[entry] {
+			p, err := b.piece()
+			if err != nil {
+				return nil, err
+			}
+			pieces = append(pieces, p)
 		}
-		args.Set(savedList(entries[at]), protoreflect.ValueOfList(list))
-		action, err := entries[at].Wrap(args)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, d.gateAll(req, entries[at], []piece{{device: at.device, action: action, args: args}}, saved)...)
+		parts = append(parts, d.gateAll(req, entry, pieces, saved)...) // together: what is large asks, however it is spread
 	}
 	return parts, nil
+}
+
+// pack puts a tab into the last bunch of its device, or into a new one where that is full.
+func pack(all []*bunch, entry *catalog.Entry, tab *commandv1.SavedTab) []*bunch {
+	size := proto.Size(tab)
+	most := int(catalog.Rules(savedList(entry)).GetRepeated().GetMaxItems())
+	for _, b := range slices.Backward(all) {
+		if b.device != tab.GetDeviceId() {
+			continue
+		}
+		if (most == 0 || len(b.ids) < most) && b.bytes+size <= maxSavedBytes {
+			b.ids = append(b.ids, tab.GetSavedId())
+			b.bytes += size
+			return all
+		}
+		break
+	}
+	return append(all, &bunch{device: tab.GetDeviceId(), entry: entry, ids: []string{tab.GetSavedId()}, bytes: size})
+}
+
+func (b *bunch) piece() (piece, error) {
+	args := b.entry.New()
+	list := args.NewField(savedList(b.entry)).List()
+	for _, id := range b.ids {
+		list.Append(protoreflect.ValueOfString(id))
+	}
+	args.Set(savedList(b.entry), protoreflect.ValueOfList(list))
+	action, err := b.entry.Wrap(args)
+	return piece{device: b.device, action: action, args: args}, err
 }

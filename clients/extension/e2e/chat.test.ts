@@ -109,7 +109,7 @@ test("Stop ends the turn", async () => {
   await panel.fill("#message", "tell me something long");
   await panel.click("#send");
   await panel.click("#stop");
-  await expect.poll(() => panel.locator("#lines .notice").last().textContent(), soon).toBe("Stopped.");
+  await expect.poll(() => panel.locator("#lines .notice").allTextContents(), soon).toEqual(["Stopped by the user."]);
   await panel.waitForSelector("#stop", { state: "detached" });
 });
 
@@ -145,4 +145,12 @@ test("the real side panel opens", async () => {
       ),
     );
   await expect.poll(contexts, soon).toEqual(["panel.html"]);
+  // It runs: beside the panel in the tab it wants to be the one that follows the approvals.
+  const locks = () =>
+    f.page.evaluate(async () => {
+      const { held = [], pending = [] } = await navigator.locks.query();
+      const follows = ({ name }: LockInfo) => name === "panel approvals";
+      return [held.filter(follows).length, pending.filter(follows).length];
+    });
+  await expect.poll(locks, soon).toEqual([1, 1]);
 });

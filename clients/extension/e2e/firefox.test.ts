@@ -43,7 +43,8 @@ describe.skipIf(program === "")("in Firefox (left out unless FIREFOX names its p
     server = await Server.start();
     pages = await Pages.start();
     api = await server.api();
-    firefox = await Firefox.start(program, folder);
+    // Nobody is there to answer Firefox's question, so that it grants what it is asked for. Without a click it is not asked.
+    firefox = await Firefox.start(program, folder, { "extensions.webextOptionalPermissionPrompts": false });
   });
 
   afterAll(async () => {
@@ -107,7 +108,9 @@ describe.skipIf(program === "")("in Firefox (left out unless FIREFOX names its p
     expect(await firefox.hosts()).toEqual(expect.arrayContaining(["http://127.0.0.1/*", "http://localhost/*"]));
   });
 
-  test("pairs by a click on the settings page, and the link is up", async () => {
+  test("pairs by a click on the settings page, which also asks for the access that was taken back", async () => {
+    await firefox.refuse("http://127.0.0.1/*", "http://localhost/*");
+    expect(await firefox.hosts()).toEqual([]);
     const { code, checkWord } = await api.devices.createPairingCode({});
     await firefox.open("options.html");
     await firefox.fill("#server", server.url);
@@ -116,6 +119,7 @@ describe.skipIf(program === "")("in Firefox (left out unless FIREFOX names its p
     await firefox.click("#pair-button");
     await expect.poll(() => firefox.text("#check-word"), soon).toBe(checkWord);
     await expect.poll(() => firefox.text("#state"), soon).toBe("Connected.");
+    expect(await firefox.hosts()).toEqual(["http://127.0.0.1/*"]);
     const { devices } = await api.devices.listDevices({ onlineOnly: true });
     expect(devices).toMatchObject([{ name: "fox", agent: expect.stringMatching(/^Firefox \d+$/), platform: "linux" }]);
     deviceId = devices[0]?.deviceId ?? "";

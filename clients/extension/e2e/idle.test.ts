@@ -10,9 +10,10 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { DeviceChange } from "@throwbar/es/pb/commands";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Browser } from "./harness/browser.js";
 import { spread, table } from "./harness/figures.js";
 import { Fixture, resultOf } from "./harness/fixture.js";
-import { startProgram } from "./harness/process.js";
+import { signalAll, startProgram } from "./harness/process.js";
 import { Chance } from "./harness/random.js";
 
 const seconds = Number(process.env.THROWBAR_SOAK_SECONDS ?? 0);
@@ -54,6 +55,11 @@ function watch({ api, deviceId }: Fixture) {
   return { seen, online, end };
 }
 
+/** Starts Chromium with its profile and nothing attached. */
+function startAlone({ program, profile, args }: Browser) {
+  return startProgram(program, ["--headless=new", `--user-data-dir=${profile}`, ...args, "about:blank"]);
+}
+
 test.runIf(seconds > 0)(
   "the link stands through workers that come and go, and a command that comes at any moment is answered at once",
   async () => {
@@ -66,12 +72,7 @@ test.runIf(seconds > 0)(
     await browser.down();
     const before = await counts(f);
     const device = watch(f);
-    const chromium = startProgram(browser.program, [
-      "--headless=new",
-      `--user-data-dir=${browser.profile}`,
-      ...browser.args,
-      "about:blank",
-    ]);
+    const chromium = startAlone(browser);
     await device.online;
     const begun = performance.now();
     const left = () => seconds * 1000 - (performance.now() - begun);
@@ -111,6 +112,39 @@ test.runIf(seconds > 0)(
     expect(Math.max(0, ...took.soon, ...took.late)).toBeLessThan(atOnceMs);
   },
   startsIn + seconds * 1000 + 150_000,
+);
+
+/** Longer than the server waits for a silent device. */
+const asleepMs = 60_000;
+
+test.runIf(seconds > 0)(
+  "a machine that slept, as far as a program that is stopped for a while can tell, is there again at once",
+  async () => {
+    if (f === undefined) {
+      return;
+    }
+    const { browser } = f;
+    await browser.down();
+    const device = watch(f);
+    const chromium = startAlone(browser);
+    await device.online;
+    const sleeps: number[] = [];
+    for (let n = 0; n < 3; n++) {
+      signalAll(chromium, "SIGSTOP");
+      await expect.poll(() => device.seen.at(-1)?.change, { timeout: asleepMs, interval: 100 }).toBe("OFFLINE");
+      signalAll(chromium, "SIGCONT");
+      const begun = performance.now();
+      await expect.poll(() => device.seen.at(-1)?.change, { timeout: 30_000, interval: 20 }).toBe("ONLINE");
+      sleeps.push(performance.now() - begun);
+    }
+    await device.end();
+    table("after three sleeps until the server had given the device up", { "connected again": spread(sleeps).text });
+    const gone = once(chromium, "exit");
+    chromium.kill();
+    await gone;
+    expect(Math.max(...sleeps)).toBeLessThan(10_000);
+  },
+  6 * asleepMs,
 );
 
 async function counts({ server }: Fixture) {

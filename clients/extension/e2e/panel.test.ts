@@ -179,10 +179,9 @@ test("a turn goes on while the panel is loaded again", async () => {
   await say("something slow");
   await expect.poll(() => lastAnswer().textContent(), soon).toContain("Paragraph 1");
   await panel.reload();
-  await panel.waitForSelector("#stop");
-  expect(await panel.locator("#lines .person").allTextContents()).toEqual(["something slow"]);
+  await expect.poll(() => panel.locator("#lines .person").allTextContents(), soon).toEqual(["something slow"]);
   await panel.click("#stop");
-  await expect.poll(() => panel.locator("#lines .notice").last().textContent(), soon).toBe("Stopped.");
+  await expect.poll(() => panel.locator("#lines .notice").allTextContents(), soon).toEqual(["Stopped by the user."]);
   await panel.waitForSelector("#send");
 });
 
@@ -263,7 +262,33 @@ test("the head says how this browser is connected", async () => {
   await panel.click("#state");
   await panel.waitForSelector("#connection-sheet");
   expect(await panel.textContent("#connection-sheet")).toContain(f.server.url);
+  await panel.click("#pause");
+  await expect.poll(() => panel.textContent("#state .text"), soon).toBe("Paused");
+  expect(await panel.getAttribute("#pause", "aria-checked")).toBe("true");
+  const refused = await f.server.cli("call", "getActiveTab", "--device", "work laptop");
+  expect(refused.code).toBe(5);
+  await panel.click("#remedy");
+  await expect.poll(() => panel.textContent("#state .text"), soon).toBe("Connected");
+  expect((await f.server.cli("call", "getActiveTab", "--device", "work laptop")).code).toBe(0);
   await panel.keyboard.press("Escape");
+});
+
+test("a server that goes away is said in the head and above the field, and said no more when it is back", async () => {
+  await panel.fill("#message", "typed meanwhile");
+  await f.server.down();
+  await expect.poll(() => panel.getAttribute("#state", "data-state"), soon).toBe("waiting");
+  await expect.poll(() => panel.textContent("#state .text"), soon).toMatch(/^Reconnecting (in \d+ s|now)$/);
+  await panel.click("#conversations"); // asks the server
+  await expect.poll(() => panel.textContent("#obstacle"), soon).toBe("The server cannot be reached.");
+  await panel.keyboard.press("Escape");
+  await f.server.up();
+  await panel.click("#state");
+  await panel.click("#remedy");
+  await expect.poll(() => panel.textContent("#state .text"), soon).toBe("Connected");
+  await panel.keyboard.press("Escape");
+  await panel.click(".problem button");
+  await panel.waitForSelector("#obstacle", { state: "detached" });
+  expect(await panel.inputValue("#message")).toBe("typed meanwhile");
 });
 
 test("it fits into 320 pixels, and with letters twice as large", async () => {

@@ -131,7 +131,6 @@ test.runIf(wanted > 0)(
     console.log(
       `startup of ${length} tabs: median ${Math.round(start)} ms, ${(start / least).toFixed(1)} of the floor (${Math.round(least)} ms)`,
     );
-    await f.inStep();
   },
   hour,
 );

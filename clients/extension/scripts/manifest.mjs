@@ -1,3 +1,4 @@
+// @ts-check
 // The manifest of each target: manifest.json is what all have in common, a script in targets/ says what is different.
 import { readFileSync } from "node:fs";
 import { chrome } from "./targets/chrome.mjs";

@@ -371,6 +371,8 @@ test("what others ask is counted in the head and decided in its sheet", async ()
   desk.add("ap-2", { conversationId: "other" });
   const count = () => root.querySelector("#waiting")?.textContent;
   await vi.waitFor(() => expect(count()).toBe("2"));
+  const urgent = () => root.querySelector("#urgent")?.textContent;
+  await vi.waitFor(() => expect(urgent()).toBe("Close tabs on laptop: 2 tabs waits for you: asked elsewhere."));
   root.querySelector<HTMLButtonElement>("#waiting")?.click();
   await vi.waitFor(() => expect(root.querySelectorAll("#waiting-sheet .decide")).toHaveLength(2));
   const cards = [...root.querySelectorAll<HTMLElement>("#waiting-sheet .approval")];

@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { compositeId } from "../src/state/identity.js";
 import { Random } from "./fake/random.js";
+import { Restless } from "./fake/restless.js";
 import { Rig } from "./fake/rig.js";
-import { Strip } from "./fake/strip.js";
 
 /** More by THROWBAR_STATE_SEEDS. */
 const seeds = Number(process.env.THROWBAR_STATE_SEEDS ?? 60);
@@ -120,7 +120,7 @@ function checkReplaced(rig: Rig): number {
 
 async function live(seed: number): Promise<Rig> {
   const random = new Random(seed);
-  const strip = new Strip();
+  const strip = new Restless();
   const rig = new Rig(strip);
   await start(rig);
   expect(known(rig)).toEqual(truth(rig));

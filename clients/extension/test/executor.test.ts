@@ -313,6 +313,41 @@ test("what the server gave up is not taken up again", async () => {
   expect(short(await device.executor.resume("c9"))).toBe("INTERRUPTED");
 });
 
+test("a command that hangs holds up no other one, and each has its own deadline", async () => {
+  vi.useFakeTimers();
+  try {
+    const device = new Device();
+    const [first, second] = device.browser.tabList;
+    Object.assign(first ?? {}, { guarded: true });
+    const closing = device.deliver("c1", { case: "closeTabs", value: { tabIds: [tabId(first?.id ?? 0)] } }, 20_000);
+    await vi.advanceTimersByTimeAsync(100);
+    const others = Promise.all([
+      device.deliver("c2", { case: "getActiveTab", value: {} }, 5000),
+      device.deliver("c3", { case: "closeTabs", value: { tabIds: [tabId(second?.id ?? 0)] } }, 5000),
+      device.deliver("c4", { case: "closeTabs", value: { tabIds: [tabId(first?.id ?? 0)] } }, 5000),
+    ]);
+    await vi.advanceTimersByTimeAsync(1000);
+    const outcomes = (await others).map(({ outcome }) => outcome.value);
+    expect(outcomes).toMatchObject([
+      { kind: { case: "getActiveTab" } },
+      { kind: { value: { closedCount: 1 } } },
+      { kind: { value: { closedCount: 0 } } },
+    ]);
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect((await closing).outcome.value).toMatchObject({ kind: { value: { closedCount: 0 } } });
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("a storage that is full says so, and that nothing was done", async () => {
+  const device = new Device();
+  device.storage.full = true;
+  const { outcome } = await device.deliver("c1", open);
+  expect(outcome.value).toMatchObject({ code: ErrorCode.FAILED, retryable: true });
+  expect(outcome.case === "error" ? outcome.value.message : "").toContain("takes no more");
+});
+
 test("the worker is kept awake while a command waits", async () => {
   vi.useFakeTimers();
   try {

@@ -69,15 +69,18 @@ test("a server that is away is waited for with a time, and called unreachable af
   expect(ext.badges.map(({ text }) => text).slice(-3)).toEqual(["…", "off", ""]);
 });
 
-test("an attempt that fails again changes nothing that wakes the worker", async () => {
+test("an attempt that fails again is no news for the icon", async () => {
   const ext = new FakeExtension();
   await ext.online();
+  let news = 0;
+  ext.onAsked = (kind) => {
+    news += kind === "status" ? 1 : 0;
+  };
   ext.server.watchFailures.push(...Array.from({ length: 20 }, gone));
   ext.server.link.fail();
-  await soon();
-  const shown = ext.badges.length;
   await pass(ext, 5000);
-  expect(ext.badges).toHaveLength(shown);
+  expect(news).toBe(1);
+  expect(ext.server.watchFailures.length).toBeLessThan(15);
 });
 
 test("pages hear of round trips and of the next attempt without the worker", async () => {
@@ -226,22 +229,21 @@ test("paired anew while it runs, it tells the state in its new ids, and nothing 
   expect(tabs.every(({ tabId }) => tabId.startsWith("dev2_"))).toBe(true);
 });
 
-test("a state that the server does not take is read anew for the next link", async () => {
+test("a state that the server does not take is asked for anew, for the next link", async () => {
   const ext = new FakeExtension();
   await ext.online();
-  const real = ext.browser.tabs.list;
-  let read = 0;
-  ext.browser.tabs.list = (windowId) => {
-    read++;
-    return real(windowId);
+  let asked = 0;
+  ext.onAsked = (kind) => {
+    asked += kind === "state" ? 1 : 0;
   };
   ext.server.reportFailures.push(new ConnectError("no tab of this device", Code.InvalidArgument));
   ext.server.link.send({ case: "resync", value: { reason: "gap" } });
   await pass(ext, 1000);
+  expect(ext.server.links).toHaveLength(2);
   ext.server.link.welcome();
   await soon();
-  expect(ext.server.links).toHaveLength(2);
-  expect(read).toBe(1);
+  expect(asked).toBe(1);
+  expect(ext.server.link.of("snapshot").flatMap(({ tabs }) => tabs)).toHaveLength(2);
 });
 
 test("paused: Hello says so, commands are refused and not begun, and the icon shows it, also in the next worker", async () => {

@@ -4,7 +4,7 @@ import { Code, ConnectError, createRouterTransport } from "@connectrpc/connect";
 import { Role, TurnEnd } from "@throwbar/es/pb/agent";
 import { DeviceService, Kind, PairResponseSchema } from "@throwbar/es/pb/device";
 import { beforeEach, expect, test, vi } from "vitest";
-import type { LinkStatus } from "../src/bridge/messages.js";
+import { isMessage, type LinkStatus } from "../src/bridge/messages.js";
 import { operatorKey, pairingKey } from "../src/bridge/settings.js";
 import { pair } from "../src/pairing/pair.js";
 import { showSettings } from "../src/pairing/settings.js";
@@ -95,8 +95,17 @@ function settings() {
   const link = hub.part();
   const parts = { storage, messages: hub.part(), about, seesPrivate, allow: async () => true, transport };
   const say = (status: LinkStatus) => link.send({ to: "pages", kind: "status", status });
-  return { storage, parts, say };
+  return { storage, parts, hub, say };
 }
+
+const status = (state: LinkStatus["state"]): LinkStatus => ({
+  state,
+  since: 0,
+  detail: "",
+  server: "http://x",
+  name: "laptop",
+  paused: false,
+});
 
 test("the settings page pairs, shows the check word, and keeps only the pairing", async () => {
   const { storage, parts } = settings();
@@ -141,6 +150,55 @@ test("the settings page follows the connection", async () => {
   expect(root.textContent).toContain("Connect this browser again");
 });
 
+test("the settings page shows when it is tried next, and tries now when asked", async () => {
+  const { parts, hub, say } = settings();
+  const asked: unknown[] = [];
+  hub.part().onMessage((message) => {
+    if (isMessage(message, "link")) {
+      asked.push(message.kind);
+      return Promise.resolve(status("offline"));
+    }
+    return undefined;
+  });
+  await showSettings(root, parts);
+  await vi.waitFor(async () => {
+    await say({ ...status("offline"), retryAt: Date.now() + 9500, detail: "The server cannot be reached." });
+    expect(find("#note").textContent).toMatch(/^Next attempt in (9|10) seconds\.$/);
+  });
+  expect(root.textContent).toContain("The server cannot be reached.");
+  find("#restart").click();
+  await vi.waitFor(() => expect(asked).toContain("restart"));
+});
+
+test("the pause switch asks the worker, shows what is so, and says when it could not be stored", async () => {
+  const { parts, hub, say } = settings();
+  const asked: boolean[] = [];
+  let full = false;
+  hub.part().onMessage((message) => {
+    if (isMessage(message, "worker") && message.kind === "pause") {
+      asked.push(message.paused);
+      return full ? Promise.reject(new Error("quota exceeded")) : Promise.resolve(message.paused);
+    }
+    return undefined;
+  });
+  await showSettings(root, parts);
+  const box = () => find<HTMLInputElement>("#paused");
+  await vi.waitFor(async () => {
+    await say(status("online"));
+    expect(box().disabled).toBe(false);
+  });
+  box().click();
+  await vi.waitFor(() => expect(asked).toEqual([true]));
+  // The page does not take its own word for it.
+  expect(box().checked).toBe(false);
+  await say({ ...status("online"), paused: true });
+  await vi.waitFor(() => expect(box().checked).toBe(true));
+  full = true;
+  box().click();
+  await vi.waitFor(() => expect(root.querySelector("[role=alert]")?.textContent).toContain("quota exceeded"));
+  expect(box().checked).toBe(true);
+});
+
 function panel(ready: "ready" | "unpaired" | "tokenless" = "ready") {
   const agent = new FakeAgent();
   const keepConversation = async () => {};
@@ -172,6 +230,18 @@ test("a panel without a model shows the hint and takes no message", async () => 
   await chat.open();
   await vi.waitFor(() => expect(find("#obstacle").textContent).toBe("set a model"));
   expect(find<HTMLTextAreaElement>("#message").disabled).toBe(true);
+});
+
+test("a token that the server does not accept leads to the settings, any other problem to another attempt", async () => {
+  const { agent, chat } = panel();
+  agent.failures.push(new ConnectError("void", Code.Unauthenticated));
+  await chat.open();
+  await vi.waitFor(() => expect(find(".problem").textContent).toBe("void Open settings"));
+  agent.failures.push(new ConnectError("", Code.Unavailable));
+  void chat.open();
+  await vi.waitFor(() => expect(find(".problem").textContent).toBe("The server cannot be reached. Try again"));
+  find(".problem button").click();
+  await vi.waitFor(() => expect(root.querySelector(".problem")).toBeNull());
 });
 
 test("a panel streams, folds tools, and shows Stop while it runs", async () => {

@@ -4,7 +4,7 @@ import { Collector } from "../src/state/collector.js";
 import { clip, fittingAddress, isCut, plainTab, shownAddress } from "../src/state/convert.js";
 import type { Replaced, StatePush } from "../src/state/push.js";
 import { identity } from "./fake/context.js";
-import { Strip } from "./fake/strip.js";
+import { Restless } from "./fake/restless.js";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -15,7 +15,7 @@ afterEach(() => {
 });
 
 function make(count = 3) {
-  const strip = new Strip();
+  const strip = new Restless();
   const windowId = strip.openWindow();
   strip.fill(windowId, count - 1);
   const pushes: StatePush[] = [];

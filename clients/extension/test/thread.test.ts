@@ -51,6 +51,12 @@ test.each([
 ])("an end for the reason %s is said", (reason, text) => {
   const thread = follow(emptyThread, event({ case: "turnEnded", value: { reason } }, 1));
   expect(thread.lines).toEqual([{ kind: "notice", text }]);
+  const told = follow(
+    emptyThread,
+    event({ case: "notice", value: { code: "x", text: "in the server's words" } }, 1),
+    event({ case: "turnEnded", value: { reason } }, 2),
+  );
+  expect(told.lines).toEqual([{ kind: "notice", text: "in the server's words" }]);
 });
 
 test("an error is shown, and messages that this panel did not send, too", () => {

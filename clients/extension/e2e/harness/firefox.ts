@@ -255,11 +255,23 @@ export class Firefox {
     );
   }
 
-  /** Where the extension may go without asking. */
+  /** The hosts where the extension may go without asking. */
   hosts(): Promise<string[]> {
     return this.inBrowser(
-      `return WebExtensionPolicy.getByID(args[0]).allowedOrigins.patterns.map(({ pattern }) => pattern)`,
+      `return WebExtensionPolicy.getByID(args[0]).allowedOrigins.patterns
+         .map(({ pattern }) => pattern).filter((pattern) => !pattern.startsWith("moz-extension:"))`,
       addonId,
+    );
+  }
+
+  /** Takes back the access to hosts, as a person does on the page of add-ons. */
+  async refuse(...origins: string[]): Promise<void> {
+    await this.inBrowser(
+      `const { ExtensionPermissions } = ChromeUtils.importESModule("resource://gre/modules/ExtensionPermissions.sys.mjs");
+       const { extension } = WebExtensionPolicy.getByID(args[0]);
+       await ExtensionPermissions.remove(args[0], { permissions: [], origins: args[1] }, extension)`,
+      addonId,
+      origins,
     );
   }
 

@@ -16,7 +16,8 @@ const poolOf = (tab: Tab) => pools.find((pool) => tab.url.startsWith(`http://${p
 const allowed: ReadonlySet<ErrorCode> = new Set([ErrorCode.INTERRUPTED, ErrorCode.NOT_FOUND, ErrorCode.EXPIRED]);
 
 const ttlSeconds = 30;
-const slowSeconds = 10;
+/** Nobody has answered for the device. Less may be a busy machine: what was opened is looked for a while. */
+const slowSeconds = 25;
 
 type ValueOf<C extends Case> = Extract<Kind, { case: C }>["value"];
 

@@ -51,11 +51,18 @@ export async function start(
   return { child, output: () => written, stop };
 }
 
-/** Starts a program and does not listen to it. */
+/** Starts a program and does not listen to it. It is the first of a group of processes of its own. */
 export function startProgram(program: string, args: readonly string[]): ChildProcess {
-  const child = spawn(program, args, { stdio: "ignore" });
+  const child = spawn(program, args, { stdio: "ignore", detached: true });
   endWithTests(child);
   return child;
+}
+
+/** Sends a signal to a program and all that it has started. */
+export function signalAll(child: ChildProcess, signal: NodeJS.Signals): void {
+  if (child.pid !== undefined) {
+    process.kill(-child.pid, signal);
+  }
 }
 
 /** A run that is broken off leaves nothing behind. */

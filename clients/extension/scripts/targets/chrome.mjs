@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * What Chromium needs beside the common part of the manifest. The key fixes the extension's id, which the server pins when
  * it pairs.

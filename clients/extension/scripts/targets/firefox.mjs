@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * What Firefox needs beside the common part of the manifest: an event page instead of a service worker, a sidebar instead
  * of a side panel, and no offscreen document, so that the link runs in the event page.

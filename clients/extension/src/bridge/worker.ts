@@ -93,8 +93,12 @@ export class WorkerSide {
       this.#collector.changed(change);
       this.wake();
     });
-    messages.onMessage((message) => (isMessage(message, "worker") ? this.#receive(message) : undefined));
+    messages.onMessage((message) => {
+      this.wake();
+      return isMessage(message, "worker") ? this.#receive(message) : undefined;
+    });
     messages.onConnect((channel) => {
+      this.wake();
       if (channel.name === commandChannel) {
         this.#serve(channel);
       }

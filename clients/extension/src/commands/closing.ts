@@ -74,7 +74,7 @@ class Closer {
   constructor(context: Context, force: boolean) {
     this.#context = context;
     this.#force = force;
-    this.#watch = new Watch(context.browser, context.signal);
+    this.#watch = new Watch(context);
   }
 
   async run(tabs: readonly Closing[]): Promise<Map<number, CloseOutcome>> {
@@ -165,6 +165,7 @@ class Closer {
       byWindow.set(windowId, [...(byWindow.get(windowId) ?? []), id]);
     }
     for (const ids of byWindow.values()) {
+      this.#watch.stir();
       // It stays open while a page asks, so nobody waits for it.
       void this.#remove(ids).catch(() => {});
     }

@@ -1,5 +1,5 @@
 /** Sees tabs close. */
-import type { BrowserPort } from "../platform/port.js";
+import type { Context } from "./context.js";
 
 export interface Patience {
   /** Not longer than this. */
@@ -12,13 +12,16 @@ export class Watch {
   readonly #seen = new Set<number>();
   /** The first ids of tabs that have other ones now. */
   readonly #first = new Map<number, number>();
-  readonly #signal: AbortSignal;
+  readonly #context: Context;
   readonly #stop: () => void;
   readonly #listeners = new Set<() => void>();
+  /** What was left of the time when something happened last. */
+  #leftThen: number;
 
-  constructor(browser: BrowserPort, signal: AbortSignal) {
-    this.#signal = signal;
-    this.#stop = browser.onChange((change) => {
+  constructor(context: Context) {
+    this.#context = context;
+    this.#leftThen = context.deadline.left();
+    this.#stop = context.browser.onChange((change) => {
       if (change.kind === "replaced") {
         this.#first.set(change.by, this.#first.get(change.id) ?? change.id);
       } else if (change.kind === "removed") {
@@ -26,6 +29,11 @@ export class Watch {
         this.#see(this.#first.get(change.id) ?? change.id);
       }
     });
+  }
+
+  /** Something happens that may make tabs close. */
+  stir(): void {
+    this.#leftThen = this.#context.deadline.left();
   }
 
   end(): void {
@@ -41,6 +49,7 @@ export class Watch {
 
   #see(id: number): void {
     this.#seen.add(id);
+    this.stir();
     for (const listener of [...this.#listeners]) {
       listener();
     }
@@ -48,6 +57,7 @@ export class Watch {
 
   /** Resolves once all of some tabs were seen to close, at the end of the patience, or when it is time to answer. */
   closed(ids: readonly number[], { withinMs, quietMs }: Patience): Promise<void> {
+    const { signal } = this.#context;
     return new Promise((resolve) => {
       let quiet: ReturnType<typeof setTimeout> | undefined;
       const timer = withinMs === undefined ? undefined : setTimeout(() => done(), withinMs);
@@ -55,25 +65,28 @@ export class Watch {
         clearTimeout(quiet);
         clearTimeout(timer);
         this.#listeners.delete(look);
-        this.#signal.removeEventListener("abort", done);
+        signal.removeEventListener("abort", done);
         resolve();
       };
       const look = () => {
         clearTimeout(quiet);
-        if (this.#signal.aborted || ids.every((id) => this.#seen.has(id))) {
+        if (signal.aborted || ids.every((id) => this.#seen.has(id))) {
           done();
         } else if (quietMs !== undefined) {
           quiet = setTimeout(done, quietMs);
         }
       };
       this.#listeners.add(look);
-      this.#signal.addEventListener("abort", done, { once: true });
+      signal.addEventListener("abort", done, { once: true });
       look();
     });
   }
 
-  /** Whether nothing closes for some time. It is found out within a limit, and not so if that comes first. */
+  /** Whether nothing has closed for some time. It is found out within a limit, and not so if that comes first. */
   calm(ms: number, mostMs: number): Promise<boolean> {
+    if (this.#leftThen - this.#context.deadline.left() >= ms) {
+      return Promise.resolve(true);
+    }
     return new Promise((resolve) => {
       const end = (calm: boolean) => {
         clearTimeout(quiet);

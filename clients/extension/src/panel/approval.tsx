@@ -34,6 +34,8 @@ export const ApprovalCard: FunctionComponent<CardProps> = ({ approvalId, inbox, 
   const { known, mine } = useSource(inbox);
   const [looked, setLooked] = useState(false);
   const card = useRef<HTMLElement>(null);
+  /** Whether the focus was last seen in the card: an element that goes takes it away without a word. */
+  const inside = useRef(false);
   const approval = known.get(approvalId);
   useEffect(() => {
     void inbox.load(approvalId).then(() => setLooked(true));
@@ -43,8 +45,8 @@ export const ApprovalCard: FunctionComponent<CardProps> = ({ approvalId, inbox, 
   const state = told !== "pending" ? told : stateNames[approval?.state ?? ApprovalState.PENDING];
   const pending = state === "pending";
   useEffect(() => {
-    // The buttons are gone; whoever used them stays where they were.
-    if (!pending && document.activeElement === document.body && mine.has(approvalId)) {
+    // The buttons are gone; whoever was at them stays where they were.
+    if (!pending && inside.current && document.activeElement === document.body) {
       card.current?.focus();
     }
   }, [pending]);
@@ -56,6 +58,12 @@ export const ApprovalCard: FunctionComponent<CardProps> = ({ approvalId, inbox, 
       data-state={state}
       data-id={approvalId}
       tabIndex={-1}
+      onFocusIn={() => {
+        inside.current = true;
+      }}
+      onFocusOut={({ currentTarget, relatedTarget }) => {
+        inside.current = relatedTarget === null || currentTarget.contains(relatedTarget as Node);
+      }}
       aria-label={`${pending ? "Approval needed" : "Approval"}: ${spoken(name)}`}
     >
       {pending ? (

@@ -11,6 +11,8 @@ export interface ChatState {
   readonly model: Model | undefined;
   /** What keeps the panel from talking to the agent; empty if nothing does. */
   readonly problem: string;
+  /** Whether the problem is the token: only another one helps. */
+  readonly refused: boolean;
   /** Whether the conversation is being read. */
   readonly loading: boolean;
   readonly link: LinkStatus | undefined;
@@ -45,6 +47,12 @@ const retryMostMs = 10_000;
 const maxStreams = 2;
 const maxDrafts = 50;
 
+/** Whether the server does not accept the token. */
+function isRefusal(error: unknown): boolean {
+  const { code } = ConnectError.from(error);
+  return code === Code.Unauthenticated || code === Code.PermissionDenied;
+}
+
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 export class Chat {
@@ -68,6 +76,7 @@ export class Chat {
       thread: emptyThread,
       model: undefined,
       problem: "",
+      refused: false,
       loading: false,
       link: parts.link,
       ready: parts.ready,
@@ -104,9 +113,8 @@ export class Chat {
         await this.#load(agent);
         return;
       } catch (error) {
-        this.#set({ problem: callText(error), loading: false });
-        const { code } = ConnectError.from(error);
-        if (code === Code.Unauthenticated || code === Code.PermissionDenied) {
+        this.#set({ problem: callText(error), refused: isRefusal(error), loading: false });
+        if (isRefusal(error)) {
           return; // another token is another panel
         }
         const asked = new Promise<void>((resolve) => {
@@ -151,14 +159,14 @@ export class Chat {
     try {
       this.#set({ conversations: await agent.conversations() });
       if (this.#state.problem === this.#listProblem) {
-        this.#set({ problem: "" });
+        this.#set({ problem: "", refused: false });
       }
       this.#listProblem = "";
       await this.#comeToDate(agent);
     } catch (error) {
       this.#listProblem = callText(error);
       if (this.#state.problem === "") {
-        this.#set({ problem: this.#listProblem });
+        this.#set({ problem: this.#listProblem, refused: isRefusal(error) });
       }
     }
   }

@@ -173,7 +173,8 @@ function withDecision(thread: Thread, approvalId: string, state: string, said: s
 
 function ended(thread: Thread, reason: TurnEnd): Thread {
   const lines = thread.lines.map((line) => settled(line));
-  const text = endings[reason];
+  // Where the server has said why in its own words, they are enough.
+  const text = lines.at(-1)?.kind === "notice" ? undefined : endings[reason];
   return { ...thread, running: false, lines: text === undefined ? lines : [...lines, { kind: "notice", text }] };
 }
 

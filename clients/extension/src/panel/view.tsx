@@ -2,15 +2,18 @@
 import { type FunctionComponent, render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Announcer } from "./announce.js";
+import type { Approval } from "./approvals.js";
 import type { Chat, ChatState } from "./chat.js";
 import { Compose } from "./compose.js";
 import type { Remedy } from "./connection.js";
 import { ConnectionDetails, ConnectionNews, Head, type SheetName } from "./head.js";
 import type { Inbox } from "./inbox.js";
 import { Lines } from "./lines.js";
+import { callTitle } from "./plan.js";
 import { Sheet } from "./sheet.js";
 import { Shown, useSource } from "./shown.js";
 import { Switcher } from "./switcher.js";
+import { visible } from "./text.js";
 import { Waiting } from "./waiting.js";
 
 export interface PanelParts {
@@ -98,7 +101,7 @@ const Panel: FunctionComponent<PanelParts> = (parts) => {
       </main>
       <Obstacle state={state} chat={chat} openSettings={parts.openSettings} />
       <Compose key={state.view} state={state} chat={chat} />
-      <News state={state} />
+      <News state={state} pending={pending} />
       <ConnectionNews link={state.link} />
     </>
   );
@@ -147,8 +150,8 @@ const Obstacle: FunctionComponent<ObstacleProps> = ({ state, chat, openSettings 
       {state.problem !== "" && (
         <>
           {" "}
-          <button type="button" onClick={() => chat.retry()}>
-            Try again
+          <button type="button" onClick={() => (state.refused ? void openSettings() : chat.retry())}>
+            {state.refused ? "Open settings" : "Try again"}
           </button>
         </>
       )}
@@ -158,8 +161,13 @@ const Obstacle: FunctionComponent<ObstacleProps> = ({ state, chat, openSettings 
 
 const maxSaid = 20;
 
-/** What a screen reader is told of the conversation. */
-const News: FunctionComponent<{ readonly state: ChatState }> = ({ state: { thread, loading, view } }) => {
+interface NewsProps {
+  readonly state: ChatState;
+  readonly pending: readonly Approval[];
+}
+
+/** What a screen reader is told of the conversation, and of what is asked elsewhere. */
+const News: FunctionComponent<NewsProps> = ({ state: { thread, loading, view }, pending }) => {
   const announcer = useRef<Announcer>(undefined);
   announcer.current ??= new Announcer();
   const [polite, setPolite] = useState<readonly (readonly [number, string])[]>([]);
@@ -182,6 +190,19 @@ const News: FunctionComponent<{ readonly state: ChatState }> = ({ state: { threa
       setUrgent(news.assertive.join(" "));
     }
   }, [thread, loading, view]);
+  const asked = useRef<ReadonlySet<string>>(new Set());
+  useEffect(() => {
+    // The conversation's own are said with its lines.
+    const others = pending.filter(
+      ({ conversationId }) => conversationId !== thread.conversationId || conversationId === "",
+    );
+    const [fresh] = others.filter(({ approvalId }) => !asked.current.has(approvalId));
+    asked.current = new Set(pending.map(({ approvalId }) => approvalId));
+    if (fresh !== undefined) {
+      const [call] = fresh.calls;
+      setUrgent(`${call === undefined ? "Something" : visible(callTitle(call))} waits for you: asked elsewhere.`);
+    }
+  }, [pending]);
   return (
     <>
       <div id="news" class="spoken" role="status" aria-live="polite" aria-atomic="false">

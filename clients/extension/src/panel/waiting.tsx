@@ -1,5 +1,6 @@
 /** Everything that waits for the person, wherever it was asked: other conversations, the command line, programs. */
 import type { FunctionComponent } from "preact";
+import { useRef } from "preact/hooks";
 import type { Conversation } from "./agent.js";
 import { ApprovalCard } from "./approval.js";
 import { type Approval, ApprovalState } from "./approvals.js";
@@ -17,8 +18,10 @@ interface WaitingProps {
 export const Waiting: FunctionComponent<WaitingProps> = ({ inbox, conversations, current, onShow }) => {
   const { pending, known, mine } = useSource(inbox);
   // What was decided here stays in sight with how it ended, until the sheet is closed.
+  const before = useRef(mine);
   const decided = [...known.values()].filter(
-    ({ approvalId, state }) => mine.has(approvalId) && state !== ApprovalState.PENDING,
+    ({ approvalId, state }) =>
+      mine.has(approvalId) && !before.current.has(approvalId) && state !== ApprovalState.PENDING,
   );
   return (
     <div class="waiting">

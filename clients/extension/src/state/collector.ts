@@ -95,9 +95,10 @@ export class Collector {
     this.#soon(performance.now());
   }
 
-  /** Hands on everything, because whoever takes it has lost what was handed on before. */
+  /** Reads everything and hands all of it on, because whoever takes it has lost what was handed on before. */
   again(): Promise<void> {
     this.#told = undefined;
+    this.#everything = true;
     this.#dirty = true;
     return this.flush();
   }

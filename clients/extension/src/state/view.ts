@@ -9,11 +9,18 @@ export interface Work {
   readonly tabs: Set<number>;
   /** Windows whose tabs have other places. */
   readonly shifted: Set<number>;
+  /** Windows of which another tab is shown. */
+  readonly shown: Set<number>;
   /** Windows all of whose tabs may be different. */
   readonly windows: Set<number>;
 }
 
-export const noWork = (): Work => ({ tabs: new Set(), shifted: new Set(), windows: new Set() });
+export const noWork = (): Work => ({
+  tabs: new Set(),
+  shifted: new Set(),
+  shown: new Set(),
+  windows: new Set(),
+});
 
 /** From so many tabs on that are more than a third of all, one call for all of them costs less than one for each. */
 const fewTabs = 32;
@@ -59,11 +66,7 @@ export class View {
         work.tabs.add(change.id);
         break;
       case "shown":
-        for (const id of this.table.order.get(change.windowId) ?? []) {
-          if (this.table.tabs.get(id)?.active === true) {
-            work.tabs.add(id);
-          }
-        }
+        work.shown.add(change.windowId);
         work.tabs.add(change.id);
         break;
       case "removed":
@@ -156,25 +159,30 @@ export class View {
     }
   }
 
-  async #readSome({ tabs, shifted, windows }: Work): Promise<void> {
+  async #readSome({ tabs, shifted, shown, windows }: Work): Promise<void> {
+    const { order } = this.table;
+    // The tab that was shown is not told.
+    const hidden = [...shown]
+      .flatMap((windowId) => order.get(windowId) ?? [])
+      .filter((id) => this.table.tabs.get(id)?.active === true);
     const wrong = new Set(windows);
     const lasts = [...shifted].flatMap((windowId) => {
-      const list = this.table.order.get(windowId) ?? [];
+      const list = order.get(windowId) ?? [];
       if (list.length <= fewInWindow) {
         wrong.add(windowId);
       }
       return wrong.has(windowId) ? [] : list.slice(-1);
     });
-    const ids = [...new Set([...tabs, ...lasts])];
+    const ids = [...new Set([...tabs, ...hidden, ...lasts])];
     const found = await Promise.all(ids.map((id) => this.#browser.tabs.get(id)));
     for (const [at, tab] of found.entries()) {
       const id = ids[at] ?? 0;
       if (tab === undefined) {
-        takeOut(this.table.order, new Set([id]));
+        takeOut(order, new Set([id]));
         this.table.tabs.delete(id);
       } else {
         this.#keep(tab);
-        if (this.table.order.get(tab.windowId)?.[tab.index] !== id) {
+        if (order.get(tab.windowId)?.[tab.index] !== id) {
           wrong.add(tab.windowId);
         }
       }

@@ -25,6 +25,8 @@ export class FakeExtension {
   readonly server = new FakeServer();
   /** The tokens of the links that were dialled. */
   readonly used: string[] = [];
+  /** Called for each thing that the worker is asked. */
+  onAsked: (kind: string) => void = () => {};
   /** What the icon showed, one after the other. */
   readonly badges: Badge[] = [];
   readonly hub = new FakeHub();
@@ -77,6 +79,12 @@ export class FakeExtension {
 
   #startWorker(): [WorkerSide, FakeMessages] {
     const messages = this.hub.part();
+    messages.onMessage((message) => {
+      if (isMessage(message, "worker")) {
+        this.onAsked(message.kind);
+      }
+      return undefined;
+    });
     const worker = new WorkerSide({
       browser: this.browser,
       storage: this.storage,

@@ -8,15 +8,15 @@ import { Link } from "../../src/link/link.js";
 import { FakeClock } from "./clock.js";
 import { pairing } from "./extension.js";
 import { FakeHub, type FakeMessages } from "./messages.js";
+import type { Restless } from "./restless.js";
 import { type FakeLink, FakeServer } from "./server.js";
 import { StateServer } from "./stateserver.js";
 import { FakeStorage } from "./storage.js";
-import type { Strip } from "./strip.js";
 
 export type StateFrame = Extract<DeviceFrame["kind"], { case: "snapshot" | "delta" }>;
 
 export class Rig {
-  readonly strip: Strip;
+  readonly strip: Restless;
   readonly storage = new FakeStorage();
   readonly server = new FakeServer();
   readonly view = new StateServer();
@@ -31,7 +31,7 @@ export class Rig {
   #attached: FakeLink | undefined;
   #taken = 0;
 
-  constructor(strip: Strip) {
+  constructor(strip: Restless) {
     this.strip = strip;
     this.storage.local.items.set(pairingKey, JSON.stringify(pairing));
   }
@@ -49,7 +49,7 @@ export class Rig {
       storage: this.storage,
       messages,
       clock: new FakeClock(),
-      about: async () => ({ version: "1", agent: "Strip 1", platform: "linux" }),
+      about: async () => ({ version: "1", agent: "Restless 1", platform: "linux" }),
       ensureLink: async () => {},
       showBadge: async () => {},
     });

@@ -11,7 +11,7 @@ const notHere = (): never => {
   throw new Error("nothing is done to this browser");
 };
 
-export class Strip implements BrowserPort {
+export class Restless implements BrowserPort {
   readonly windowList: Writable<WindowInfo>[] = [];
   readonly groupList: Writable<GroupInfo>[] = [];
   readonly lists = new Map<number, Writable<TabInfo>[]>();
