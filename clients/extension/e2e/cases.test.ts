@@ -40,6 +40,24 @@ describe("commands in Chromium", () => {
   });
 });
 
+test("what the server is told, lists and finds of tabs that are asleep wakes none of them", async () => {
+  const stage = new Stage(world);
+  await stage.ready();
+  const ids = await Promise.all(["a", "b", "c", "d", "e"].map((name) => stage.open(name)));
+  await Promise.all(ids.slice(1).map((id) => stage.sleep(id)));
+  const before = await stage.view();
+  expect(before.home?.filter((tab) => tab.endsWith("asleep"))).toHaveLength(4);
+  await f.inStep();
+  // The next worker reads everything and hands on all of it.
+  await world.stopWorker();
+  await stage.open("f");
+  await f.inStep();
+  const { tabs } = await f.api.browser.searchTabs({ query: "test", pageSize: 100 });
+  expect(tabs.filter(({ discarded }) => discarded)).toHaveLength(4);
+  expect((await f.serverTabs()).filter(({ discarded }) => discarded)).toHaveLength(4);
+  expect(await stage.view()).toEqual({ home: [...(before.home ?? []), "f"] });
+});
+
 test("after all cases the server knows what the browser has", async () => {
   await f.inStep();
 });

@@ -12,6 +12,32 @@ test.each([
   ["Tabs cannot be edited right now (user may be dragging a tab).", "busy", undefined],
   ["Tabs can only be moved to and from normal windows.", "unsupportedWindow", undefined],
   ["Grouping is not supported by tabs in this window.", "unsupportedWindow", undefined],
+  ["Tabs can only be moved between windows in the same profile.", "unsupportedWindow", undefined],
+  ["No current window", "noWindow", undefined],
+  ["No last-focused window", "noWindow", undefined],
+  [
+    "JavaScript URLs are not allowed in API based extension navigations. Use chrome.scripting.executeScript instead.",
+    "refusedUrl",
+    undefined,
+  ],
+  ["Cannot navigate to a chrome-untrusted:// page.", "refusedUrl", undefined],
+  ["Cannot navigate to a devtools:// page.", "refusedUrl", undefined],
+  ["Cannot navigate to a file URL without local file access.", "refusedUrl", undefined],
+  ['Cannot open URL "chrome://settings" in an incognito window.', "refusedUrl", undefined],
+  ["I'm sorry. I'm afraid I can't do that.", "refusedUrl", undefined],
+  ['Invalid url: "http://".', "refusedUrl", undefined],
+  ["Navigation rejected.", "refusedUrl", undefined],
+  [
+    "URLs with the 'isolated-app:' scheme cannot be opened with tabs.create. Use windows.create instead.",
+    "refusedUrl",
+    undefined,
+  ],
+  [
+    "Tab operation is invalid as the specified input would disrupt group continuity in the tab strip.",
+    "splitsGroup",
+    undefined,
+  ],
+  ["Cannot discard tab with id: 5.", "other", undefined],
   ["Something new", "other", undefined],
 ])("%s", (text, kind, missingId) => {
   expect(browserError(new Error(text))).toMatchObject({ kind, message: text, missingId });

@@ -64,6 +64,8 @@ export class ChromiumWorld implements World {
   readonly #waiting: (() => void)[] = [];
   #home = 0;
   #dialogs: Dialog[] = [];
+  /** A call may hang in the worker. */
+  #hangs = false;
 
   private constructor(real: Browser, page: Page, identity: Identity) {
     this.#real = real;
@@ -96,10 +98,13 @@ export class ChromiumWorld implements World {
   async clean(): Promise<void> {
     await this.answer("leave");
     this.#home = await this.#page.evaluate((url) => cases.clean(url), homeUrl);
-    await (await this.#real.worker()).evaluate(() => {
-      const { restore } = globalThis as { restore?: () => void };
-      restore?.();
-    });
+    if (this.#hangs) {
+      this.#hangs = false;
+      await (await this.#real.worker()).evaluate(() => {
+        const { restore } = globalThis as { restore?: () => void };
+        restore?.();
+      });
+    }
     await this.answer("leave");
   }
 
@@ -198,6 +203,7 @@ export class ChromiumWorld implements World {
   }
 
   async hang(method: Hanging, when: "before" | "after"): Promise<void> {
+    this.#hangs = true;
     const worker = await this.#real.worker();
     await worker.evaluate(
       ([name, at]) => {

@@ -112,6 +112,11 @@ async function appeared(context: Context, { id }: TabInfo): Promise<void> {
       await Promise.race([page, pause(watchMs, signal)]);
       now = await browser.tabs.get(context.current(id));
     }
+    if (now !== undefined && address(now) === "") {
+      // Between a load that has failed and the browser's own page that says so, a tab has no address for a moment.
+      await pause(watchMs, signal);
+      now = await browser.tabs.get(context.current(id));
+    }
     if (now === undefined) {
       throw new CommandFailure(
         ErrorCode.FAILED,

@@ -6,9 +6,10 @@ const forms: readonly (readonly [RegExp, BrowserErrorKind])[] = [
   [/no group with id: ?(\d+)/i, "noGroup"],
   [/no current window|no last-focused window/i, "noWindow"],
   [/cannot be (?:edited|modified) right now/i, "busy"],
-  [/normal windows|not supported by tabs in this window|grouping is not supported/i, "unsupportedWindow"],
+  // The last one: between normal and private windows.
+  [/normal windows|not supported by tabs in this window|windows in the same profile/i, "unsupportedWindow"],
   [
-    /^invalid url: |urls are not allowed|^cannot navigate to |^navigation rejected|cannot be opened with tabs\.create/i,
+    /^invalid url: |urls are not allowed|^cannot navigate to |^navigation rejected|^cannot open url|cannot be opened with tabs\.create/i,
     "refusedUrl",
   ],
   // What the browser says to addresses that would end or break it.
