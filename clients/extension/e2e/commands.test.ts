@@ -122,6 +122,25 @@ test("activateTab shows a tab, and gives the focus only when asked", async () =>
   expect(await told()).toEqual([[(await f.realTab(idA))?.windowId, { focused: true }]]);
 });
 
+test("openTab in a minimized window leaves it minimized, and takes no focus", async () => {
+  const native = await f.page.evaluate(async () => {
+    const window = await chrome.windows.create({ url: "http://a.test/", focused: false });
+    await chrome.windows.update(window?.id ?? 0, { state: "minimized" });
+    return window?.id ?? 0;
+  });
+  const state = () => f.page.evaluate(async (id) => (await chrome.windows.get(id)).state, native);
+  await expect.poll(state, soon).toBe("minimized");
+  await f.inStep();
+  const windowId = (await f.serverTabs()).find(({ url }) => url === a)?.windowId ?? "";
+  const result = await f.run<"openTab">({ case: "openTab", value: { url: b, windowId } });
+  expect(result.sideEffects).toBeUndefined();
+  const tab = await f.realTab(result.tabId);
+  expect(tab).toMatchObject({ url: b, active: true });
+  expect(windowId.endsWith(`-${tab?.windowId}`)).toBe(true);
+  const now = await f.page.evaluate(async (id) => chrome.windows.get(id), tab?.windowId ?? 0);
+  expect(now).toMatchObject({ state: "minimized", focused: false });
+});
+
 test("navigateTab goes there", async () => {
   await f.open(a);
   const [idA] = await ids(a);
@@ -180,6 +199,7 @@ test("a tab that is sent to a server that is silent is not told to be there, and
   expect(quick.reloadedCount).toBe(1);
   expect(await f.realTab(opened.tabId)).toMatchObject({ url: "http://b.test/silent" });
   expect(await slow).toMatchObject({ code: ErrorCode.INTERRUPTED });
+  await f.run({ case: "closeTabs", value: { tabIds: [opened.tabId, idA] } });
 });
 
 test("pinTabs and muteTabs do, undo, and are content with what is so already", async () => {

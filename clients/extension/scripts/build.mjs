@@ -9,6 +9,7 @@ import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
+import { withoutOptions } from "./descriptors.mjs";
 import { manifestOf, targetOf, targets } from "./manifest.mjs";
 import { smallProtobuf } from "./protobuf.mjs";
 
@@ -41,14 +42,14 @@ function platform(target) {
 /**
  * @param {import("./manifest.mjs").Target} target
  * @param {string} out
- * @returns {Promise<boolean>}
+ * @param {readonly string[]} entries
+ * @param {readonly import("esbuild").Plugin[]} plugins
+ * @returns {Promise<import("esbuild").Metafile>}
  */
-async function buildTarget(target, out) {
-  await rm(out, { recursive: true, force: true });
-  await mkdir(out, { recursive: true });
-  const result = await build({
+async function bundle(target, out, entries, plugins) {
+  const { metafile } = await build({
     absWorkingDir: root,
-    entryPoints: target.entries.map((name) => `src/entrypoints/${name}`),
+    entryPoints: entries.map((name) => `src/entrypoints/${name}`),
     outdir: out,
     entryNames: "[name]",
     bundle: true,
@@ -60,12 +61,30 @@ async function buildTarget(target, out) {
     jsx: "automatic",
     jsxImportSource: "preact",
     logLevel: "warning",
-    plugins: [platform(target), smallProtobuf],
+    plugins: [platform(target), smallProtobuf, ...plugins],
   });
+  return metafile;
+}
+
+/**
+ * @param {import("./manifest.mjs").Target} target
+ * @param {string} out
+ * @returns {Promise<boolean>}
+ */
+async function buildTarget(target, out) {
+  await rm(out, { recursive: true, force: true });
+  await mkdir(out, { recursive: true });
+  const pages = target.entries.filter((name) => name.endsWith(".tsx"));
+  const metas = [await bundle(target, out, pages, [])];
+  for (const name of target.entries.filter((each) => !pages.includes(each))) {
+    metas.push(await bundle(target, out, [name], [withoutOptions(name !== "worker.ts")]));
+  }
   await cp(`${root}static`, out, { recursive: true, filter: (file) => !target.without.includes(basename(file)) });
   await writeFile(`${out}/manifest.json`, `${JSON.stringify(manifestOf(target), undefined, 2)}\n`);
   if (process.env.THROWBAR_EXTENSION_META !== undefined) {
-    await writeFile(process.env.THROWBAR_EXTENSION_META, JSON.stringify(result.metafile));
+    const outputs = Object.assign({}, ...metas.map((meta) => meta.outputs));
+    const inputs = Object.assign({}, ...metas.map((meta) => meta.inputs));
+    await writeFile(process.env.THROWBAR_EXTENSION_META, JSON.stringify({ inputs, outputs }));
   }
   let fits = true;
   for (const entry of target.entries) {

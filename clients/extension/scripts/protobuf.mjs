@@ -64,11 +64,19 @@ const unpackSource = `(value) => {
 }`;
 
 /**
+ * Of the options of a field only this one changes how it is read and written; the others are for those who generate code.
+ * @param {{ packed?: boolean }} options
+ */
+function needed({ packed: is }) {
+  return is === undefined ? undefined : { packed: is };
+}
+
+/**
  * @param {string} literal
  * @returns {string}
  */
 function packed(literal) {
-  const value = JSON.parse(literal);
+  const value = JSON.parse(literal, (key, each) => (key === "options" ? needed(each) : each));
   const short = JSON.stringify(pack(value));
   // What is checked is what the bundle runs.
   deepStrictEqual(new Function(`return ${unpackSource}`)()(JSON.parse(short)), value);

@@ -365,6 +365,14 @@ test("an empty tab instead of the address is closed again", async () => {
   expect(browser.tabList).toHaveLength(count);
 });
 
+test("a tab that is about to say that there is no such server is no empty one", async () => {
+  const { browser } = twoWindows();
+  browser.tabs.create = async () => browser.addTab("", undefined, { loading: true });
+  const result = await run<"openTab">({ case: "openTab", value: { url: a } }, bench(browser).context);
+  expect(browser.tab(browser.tabList.at(-1)?.id ?? 0).url).toBe("");
+  expect(result.url).toBe(a);
+});
+
 test("openTab in front never asks the browser to create it there", async () => {
   const { browser } = twoWindows();
   const actives: boolean[] = [];
@@ -386,6 +394,30 @@ test("without a window openTab takes one that is not minimized", async () => {
   }
   const result = await run<"openTab">({ case: "openTab", value: { url: "https://d.test/" } }, bench(browser).context);
   expect(browser.in(other).map(({ id }) => tabId(id))).toContain(result.tabId);
+});
+
+test("a minimized window is not unfolded for a tab: it comes from another window", async () => {
+  const { browser, home, other } = twoWindows();
+  browser.window(other).state = "minimized";
+  const created: (number | undefined)[] = [];
+  const { create } = browser.tabs;
+  browser.tabs.create = (tab) => {
+    created.push(tab.windowId);
+    return create(tab);
+  };
+  const value = { url: "https://d.test/", windowId: windowId(other) };
+  const result = await run<"openTab">({ case: "openTab", value }, bench(browser).context);
+  expect(created).toEqual([home]);
+  expect(browser.in(other).at(-1)).toMatchObject({ url: "https://d.test/", active: true });
+  expect(result.sideEffects).toBeUndefined();
+  const { move } = browser.tabs;
+  browser.tabs.move = (id, to) => {
+    browser.closeWindow(other);
+    return move(id, to);
+  };
+  const count = browser.in(home).length;
+  expect(await failure({ case: "openTab", value }, bench(browser).context)).toBe("NOT_FOUND");
+  expect(browser.in(home)).toHaveLength(count);
 });
 
 test("100 tabs are loaded again at once", async () => {

@@ -64,16 +64,43 @@ export async function openNote(context: Context, url: string): Promise<OpenNote>
   return { url, before: tabs.filter((tab) => sameAddress(tab, url)).map(({ id }) => id) };
 }
 
-/**
- * Opens a tab, and a window for it if there is none. A window that does not have the focus does not get it, unless it is minimized:
- * the browser unfolds that one whatever is asked.
- */
+/** Opens a tab, and a window for it if there is none. No window gets the focus by it. */
 export async function createTab(context: Context, tab: NewTab & { readonly url: string }): Promise<TabInfo> {
-  const { tabs, windows } = context.browser;
+  const { windows } = context.browser;
   try {
-    return await whenFree(context, () => (tab.windowId === undefined ? windows.create(tab.url) : tabs.create(tab)));
+    const { windowId } = tab;
+    if (windowId === undefined) {
+      return await whenFree(context, () => windows.create(tab.url));
+    }
+    return await createIn(context, tab, windowId);
   } catch (error) {
     throw singleFailure(error);
+  }
+}
+
+/**
+ * A minimized window unfolds and takes the focus when a tab is created in it, but not when one comes from another window. If all are
+ * minimized, it does.
+ */
+async function createIn(context: Context, tab: NewTab, windowId: number): Promise<TabInfo> {
+  const { tabs, windows } = context.browser;
+  const all = await windows.list();
+  const wanted = all.find(({ id }) => id === windowId);
+  const other =
+    wanted?.state === "minimized"
+      ? all.find((each) => isNormal(each) && each.state !== "minimized" && each.private === wanted.private)
+      : undefined;
+  if (other === undefined) {
+    return whenFree(context, () => tabs.create(tab));
+  }
+  const { url = "", index = -1, pinned = false } = tab;
+  const { id } = await whenFree(context, () => tabs.create({ url, windowId: other.id, active: false }));
+  try {
+    const moved = await whenFree(context, () => tabs.move(id, { windowId, index }));
+    return pinned ? await whenFree(context, () => tabs.update(id, { pinned })) : moved;
+  } catch (error) {
+    await tabs.remove([id]).catch(() => undefined);
+    throw error;
   }
 }
 
@@ -118,7 +145,8 @@ async function appeared(context: Context, { id }: TabInfo): Promise<void> {
         "the tab closed at once: the address may be a file that was saved, or belong to another program",
       );
     }
-    if (address(now) === "") {
+    // While it loads, the browser may be about to say that there is no such server.
+    if (address(now) === "" && !now.loading) {
       await browser.tabs.remove([id]).catch(() => undefined);
       throw new CommandFailure(
         ErrorCode.FAILED,

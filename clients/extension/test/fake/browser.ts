@@ -103,10 +103,10 @@ export class FakeBrowser extends FakeModel implements BrowserPort {
     if (tab.pendingUrl !== pending) {
       return; // it goes elsewhere by now
     }
-    if (url?.endsWith("/file")) {
+    if (url?.endsWith("/file") && tab.url === "") {
       this.vanish(tab.id);
     } else if (!url?.endsWith("/silent")) {
-      this.#arrive(tab, url?.endsWith("/nothing") ? undefined : url?.replace(/\/redirects$/, "/target"));
+      this.#arrive(tab, /\/(nothing|file)$/.test(url ?? "") ? undefined : url?.replace(/\/redirects$/, "/target"));
     }
   }
 
