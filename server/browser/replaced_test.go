@@ -79,6 +79,10 @@ func TestAReplacedTabStaysTheSame(t *testing.T) {
 	is(t, s, 22, 32)
 	is(t, s, 1, 0)
 	is(t, s, 41, 0)
+	at = follows(t, s, at, &devicev1.Delta{Tabs: []*commandv1.Tab{tab(41, "https://other.example/", "O")}}) // another tab with that id
+	is(t, s, 1, 0)
+	is(t, s, 41, 41)
+	at = follows(t, s, at, &devicev1.Delta{Removed: []string{id(41)}})
 	// A tab that is replaced and closed in one delta; and one that is replaced by a tab that was told already.
 	follows(t, s, at,
 		&devicev1.Delta{Replaced: replaced(32, 52), Removed: []string{id(52)}},
