@@ -31,7 +31,9 @@ type State struct {
 type Changes struct {
 	State
 
-	Removed []string
+	// Replaced are tabs that the browser gave another id, in the order in which it did. The old ids are not in Removed.
+	Replaced []*devicev1.Replacement
+	Removed  []string
 }
 
 // StateSource is where a device's browser state comes from. Only the device calls it, and never from two goroutines
@@ -84,12 +86,15 @@ func (p *pusher) delta() []*devicev1.DeviceFrame {
 		return nil
 	}
 	c := p.source.Take()
-	if len(c.Windows)+len(c.Groups)+len(c.Tabs)+len(c.Removed) == 0 {
+	if len(c.Windows)+len(c.Groups)+len(c.Tabs)+len(c.Removed)+len(c.Replaced) == 0 {
 		return nil
 	}
 	size := 0
 	for _, id := range c.Removed {
 		size += len(id) + fieldBytes
+	}
+	for _, r := range c.Replaced {
+		size += proto.Size(r) + fieldBytes
 	}
 	chunks := chunk(c.State)
 	if len(chunks) > 1 || size > chunkBytes {
@@ -98,7 +103,7 @@ func (p *pusher) delta() []*devicev1.DeviceFrame {
 	p.sequence++
 	return []*devicev1.DeviceFrame{{Kind: &devicev1.DeviceFrame_Delta{Delta: &devicev1.Delta{
 		Sequence: p.sequence, Windows: chunks[0].Windows, Groups: chunks[0].Groups, Tabs: chunks[0].Tabs,
-		Removed: c.Removed,
+		Removed: c.Removed, Replaced: c.Replaced,
 	}}}}
 }
 

@@ -32,7 +32,7 @@ func (b *Browser) GroupTabs(ctx context.Context, a *commandv1.GroupTabs) (*comma
 		return nil, err
 	}
 	var tabs []*tab
-	items := each(targets, func(t *tab) (commandv1.ItemStatus, string) {
+	items := b.each(targets, func(t *tab) (commandv1.ItemStatus, string) {
 		switch {
 		case t.window.kind != kindNormal:
 			return commandv1.ItemStatus_ITEM_STATUS_UNSUPPORTED_WINDOW, "only tabs of normal windows can be grouped"
@@ -88,7 +88,7 @@ func (b *Browser) UngroupTabs(ctx context.Context, a *commandv1.UngroupTabs) (*c
 		return nil, err
 	}
 	was := b.before(toUngroup)
-	items := each(targets, func(t *tab) (commandv1.ItemStatus, string) {
+	items := b.each(targets, func(t *tab) (commandv1.ItemStatus, string) {
 		b.leave(t)
 		return commandv1.ItemStatus_ITEM_STATUS_OK, ""
 	})
@@ -124,7 +124,7 @@ func (b *Browser) MoveTabs(ctx context.Context, a *commandv1.MoveTabs) (*command
 	was := b.before(toMove)
 	moved := map[*window][]*tab{}
 	var order []*window // in which windows are moved into
-	items := each(targets, func(t *tab) (commandv1.ItemStatus, string) {
+	items := b.each(targets, func(t *tab) (commandv1.ItemStatus, string) {
 		if t.window.kind != kindNormal {
 			return commandv1.ItemStatus_ITEM_STATUS_UNSUPPORTED_WINDOW, "only tabs of normal windows can be moved"
 		}

@@ -36,6 +36,7 @@ type Browser struct {
 	windows []*window        // guarded by mu; the one with the focus is the last one
 	tabs    map[int64]*tab   // guarded by mu; by native number
 	groups  map[int64]*group // guarded by mu; by native number
+	former  map[int64]int64  // guarded by mu; by an id that a tab had, the next one that it got
 	changes *changes         // guarded by mu
 }
 
@@ -89,7 +90,7 @@ func NewBrowser(device, boot string, c Contents) *Browser {
 	b := &Browser{
 		device: device, boot: boot, wake: make(chan struct{}, 1),
 		random: rand.New(rand.NewPCG(c.Seed, uint64(c.Tabs))), pages: newLibrary(),
-		tabs: map[int64]*tab{}, groups: map[int64]*group{}, changes: newChanges(),
+		tabs: map[int64]*tab{}, groups: map[int64]*group{}, former: map[int64]int64{}, changes: newChanges(),
 	}
 	b.fill(c)
 	return b
@@ -150,7 +151,7 @@ type target struct {
 
 // targets finds tabs, each once, in the order of the ids.
 func (b *Browser) targets(ids []string) ([]target, error) {
-	seen := make(map[string]bool, len(ids))
+	seen, tabs := make(map[string]bool, len(ids)), map[*tab]bool{}
 	found := make([]target, 0, len(ids))
 	for _, id := range ids {
 		native, current, err := b.native(ident.Tab, id)
@@ -163,11 +164,44 @@ func (b *Browser) targets(ids []string) ([]target, error) {
 		seen[id] = true
 		t := target{id: id}
 		if current {
-			t.tab = b.tabs[native]
+			t.tab = b.tabs[b.current(native)]
 		}
+		if t.tab != nil && tabs[t.tab] {
+			continue // an old and a new id of one tab
+		}
+		tabs[t.tab] = true
 		found = append(found, t)
 	}
 	return found, nil
+}
+
+// current is the number that a tab has now, by one that it had.
+func (b *Browser) current(native int64) int64 {
+	for {
+		next, replaced := b.former[native]
+		if !replaced {
+			return native
+		}
+		native = next
+	}
+}
+
+// Sleep puts a tab to sleep, by any id that it has had, which gives it another id, as a browser does. It says which; the same
+// one if there is no such tab or it is the shown one of its window.
+func (b *Browser) Sleep(tabID string) string {
+	b.mu.Lock()
+	defer b.end()
+	found, err := b.targets([]string{tabID})
+	if err != nil || found[0].tab == nil || found[0].tab.window.active == found[0].tab {
+		return tabID
+	}
+	t := found[0].tab
+	old := t.id
+	delete(b.tabs, old)
+	t.id, t.discarded = b.next(), true
+	b.tabs[t.id], b.former[old] = t, t.id
+	b.changes.replace(old, t.id)
+	return b.id(ident.Tab, t.id)
 }
 
 // findTab finds one tab, or is a NOT_FOUND error.

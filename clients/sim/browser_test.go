@@ -10,6 +10,7 @@ import (
 
 	throwbar "throwbar.dev/throwbar/clients/go"
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
+	"throwbar.dev/throwbar/ident"
 )
 
 // mirror is what a server makes of snapshots and deltas.
@@ -39,6 +40,17 @@ func (m *mirror) put(s throwbar.State) {
 
 func (m *mirror) apply(t *testing.T, c throwbar.Changes) {
 	t.Helper()
+	for _, r := range c.Replaced {
+		tab := m.tabs[r.GetOldTabId()]
+		if tab == nil {
+			t.Errorf("%s is replaced and never was", r.GetOldTabId())
+			continue
+		}
+		delete(m.tabs, r.GetOldTabId())
+		tab = proto.CloneOf(tab)
+		tab.TabId = r.GetNewTabId()
+		m.tabs[tab.GetTabId()] = tab
+	}
 	for _, id := range c.Removed {
 		if m.windows[id] == nil && m.groups[id] == nil && m.tabs[id] == nil {
 			t.Errorf("%s is removed and never was", id)
@@ -207,9 +219,18 @@ func TestDeltasAddUp(t *testing.T) {
 			ran := map[string]int{}
 			for step := range 300 {
 				s := b.Look()
-				if r.IntN(4) == 0 {
+				switch n := r.IntN(8); {
+				case n < 2:
 					b.Act()
-				} else {
+				case n == 2 && len(s.Tabs) > 0:
+					old := s.Tabs[r.IntN(len(s.Tabs))].GetTabId()
+					if now := b.Sleep(old); now != old {
+						ran["sleep"]++
+						if found, err := b.targets([]string{old, now}); err != nil || len(found) != 1 || b.id(ident.Tab, found[0].tab.id) != now {
+							t.Errorf("%s is %v, want %s", old, found, now)
+						}
+					}
+				default:
 					action := randomAction(r, s)
 					ctx := throwbar.WithCallInfo(t.Context(), throwbar.CallInfo{Saved: savedOf(r, s)})
 					if _, err := commandv1.Execute(ctx, b, action); err == nil {
@@ -227,10 +248,10 @@ func TestDeltasAddUp(t *testing.T) {
 			}
 			m.apply(t, b.Take())
 			m.compare(t, b.Look())
-			if c := b.Take(); len(c.Windows)+len(c.Groups)+len(c.Tabs)+len(c.Removed) > 0 {
+			if c := b.Take(); len(c.Windows)+len(c.Groups)+len(c.Tabs)+len(c.Removed)+len(c.Replaced) > 0 {
 				t.Errorf("changes after all: %v", c)
 			}
-			if len(ran) < 10 {
+			if len(ran) < 10 || ran["sleep"] == 0 {
 				t.Errorf("only these ran: %v", ran)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 
 	throwbar "throwbar.dev/throwbar/clients/go"
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
+	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
 	"throwbar.dev/throwbar/ident"
 )
 
@@ -18,15 +19,27 @@ type ref struct {
 
 // changes are the things that changed since somebody asked last. What came and went meanwhile is not among them.
 type changes struct {
-	touched map[ref]bool // whether it is new
-	gone    map[ref]bool
+	touched  map[ref]bool // whether it is new
+	gone     map[ref]bool
+	replaced [][2]int64 // ids of tabs, the old and the new one
 }
 
 func newChanges() *changes {
 	return &changes{touched: map[ref]bool{}, gone: map[ref]bool{}}
 }
 
-func (c *changes) any() bool { return len(c.touched)+len(c.gone) > 0 }
+func (c *changes) any() bool { return len(c.touched)+len(c.gone)+len(c.replaced) > 0 }
+
+// replace notes that a tab has another id.
+func (c *changes) replace(from, to int64) {
+	old := ref{ident.Tab, from}
+	isNew := c.touched[old]
+	delete(c.touched, old)
+	c.touched[ref{ident.Tab, to}] = isNew
+	if !isNew { // else nobody knows the old one
+		c.replaced = append(c.replaced, [2]int64{from, to})
+	}
+}
 
 func (c *changes) create(kind ident.Kind, native int64) { c.touched[ref{kind, native}] = true }
 
@@ -74,6 +87,9 @@ func (b *Browser) Take() throwbar.Changes {
 		case ident.Tab:
 			out.Tabs = append(out.Tabs, b.tabState(b.tabs[r.native]))
 		}
+	}
+	for _, r := range b.changes.replaced {
+		out.Replaced = append(out.Replaced, &devicev1.Replacement{OldTabId: b.id(ident.Tab, r[0]), NewTabId: b.id(ident.Tab, r[1])})
 	}
 	for _, r := range sorted(b.changes.gone) {
 		out.Removed = append(out.Removed, b.id(r.kind, r.native))

@@ -155,6 +155,15 @@ func (b *Browser) close(t *tab) {
 	b.take(t)
 	delete(b.tabs, t.id)
 	b.changes.remove(ident.Tab, t.id)
+	ids := []int64{t.id} // what led to it leads nowhere now
+	for n := 0; n < len(ids); n++ {
+		for old, next := range b.former {
+			if next == ids[n] {
+				delete(b.former, old)
+				ids = append(ids, old)
+			}
+		}
+	}
 	b.tidy(w)
 }
 

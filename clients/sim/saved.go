@@ -25,7 +25,7 @@ func (b *Browser) SaveTabs(ctx context.Context, a *commandv1.SaveTabs) (*command
 	if a.GetClose() {
 		b.keepOpen(was, openable(targets))
 	}
-	res.Items = each(targets, func(t *tab) (commandv1.ItemStatus, string) {
+	res.Items = b.each(targets, func(t *tab) (commandv1.ItemStatus, string) {
 		if _, err := checkAddress(t.url); err != nil {
 			return commandv1.ItemStatus_ITEM_STATUS_REFUSED_URL, "this address cannot be opened again: " + message(err)
 		}

@@ -145,9 +145,11 @@ func TestServerMirrorsTheBrowser(t *testing.T) {
 	both(t, func(t *testing.T, transport throwbar.Transport) {
 		r := start(t, transport)
 		random := rand.New(rand.NewPCG(1, 2))
+		slept := 0
 		for range 60 {
 			tabs := r.sim.Browser().Look().Tabs
 			ids := []string{tabs[random.IntN(len(tabs))].GetTabId(), tabs[random.IntN(len(tabs))].GetTabId()}
+			slept += r.sleep(t, ids[0])
 			for _, args := range []proto.Message{
 				&commandv1.MoveTabs{TabIds: ids, Index: proto.Uint32(random.Uint32N(20))},
 				&commandv1.PinTabs{TabIds: ids[:1], Pinned: proto.Bool(random.IntN(2) == 0)},
@@ -171,7 +173,35 @@ func TestServerMirrorsTheBrowser(t *testing.T) {
 			}
 		}
 		apptest.Eventually(t, "both know the same", func() bool { return same(r.tabs(t), r.sim.Browser().Look().Tabs) })
+		if slept < 10 {
+			t.Errorf("only %d tabs were put to sleep", slept)
+		}
 	})
+}
+
+// sleep puts a tab to sleep, which gives it another id, and waits until the server follows: a dry run by the id that it had
+// finds the tab. It says how many were put to sleep.
+func (r *rig) sleep(t *testing.T, id string) int {
+	t.Helper()
+	now := r.sim.Browser().Sleep(id)
+	if now == id {
+		return 0
+	}
+	apptest.Eventually(t, "the server knows the other id", func() bool {
+		return slices.ContainsFunc(r.tabs(t), func(tab *commandv1.Tab) bool { return tab.GetTabId() == now })
+	})
+	action, err := throwbar.Wrap(&commandv1.CloseTabs{TabIds: []string{id, now}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := r.client.Commands.Dispatch(t.Context(), &controlv1.DispatchRequest{Action: action, DryRun: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if targets := res.GetOutcomes()[0].GetPlan().GetTargets(); len(targets) != 1 || targets[0].GetId() != id || !targets[0].GetUndoable() {
+		t.Errorf("%s is %s now, and this is planned: %v", id, now, targets)
+	}
+	return 1
 }
 
 func TestServerEndsLinksForGood(t *testing.T) {

@@ -90,7 +90,7 @@ func (b *Browser) CloseTabsByUrl(
 func (b *Browser) closeAll(targets []target, force bool) ([]*commandv1.ItemOutcome, *commandv1.SideEffects) {
 	was := b.before(0)
 	b.keepOpen(was, targets)
-	items := each(targets, func(t *tab) (commandv1.ItemStatus, string) {
+	items := b.each(targets, func(t *tab) (commandv1.ItemStatus, string) {
 		if t.asks() && !force {
 			b.show(t) // as the question does
 			return commandv1.ItemStatus_ITEM_STATUS_BLOCKED_BY_PAGE, "the page asks before it is left, and nobody answered"
@@ -102,7 +102,7 @@ func (b *Browser) closeAll(targets []target, force bool) ([]*commandv1.ItemOutco
 }
 
 // each does something to each tab that is there, and says what came of all of them.
-func each(targets []target, do func(*tab) (commandv1.ItemStatus, string)) []*commandv1.ItemOutcome {
+func (b *Browser) each(targets []target, do func(*tab) (commandv1.ItemStatus, string)) []*commandv1.ItemOutcome {
 	items := make([]*commandv1.ItemOutcome, 0, len(targets))
 	for _, t := range targets {
 		if t.tab == nil {
@@ -110,7 +110,11 @@ func each(targets []target, do func(*tab) (commandv1.ItemStatus, string)) []*com
 			continue
 		}
 		status, detail := do(t.tab)
-		items = append(items, item(t.id, status, detail))
+		outcome := item(t.id, status, detail)
+		if now := b.id(ident.Tab, t.tab.id); now != t.id && b.tabs[t.tab.id] != nil {
+			outcome.NewId = now
+		}
+		items = append(items, outcome)
 	}
 	return items
 }
@@ -167,7 +171,7 @@ func (b *Browser) ReloadTabs(ctx context.Context, a *commandv1.ReloadTabs) (*com
 	if err != nil {
 		return nil, err
 	}
-	items := each(targets, func(t *tab) (commandv1.ItemStatus, string) {
+	items := b.each(targets, func(t *tab) (commandv1.ItemStatus, string) {
 		if t.asks() {
 			return commandv1.ItemStatus_ITEM_STATUS_BLOCKED_BY_PAGE, "the page did not begin to load again"
 		}
@@ -191,7 +195,7 @@ func (b *Browser) PinTabs(ctx context.Context, a *commandv1.PinTabs) (*commandv1
 		return nil, err
 	}
 	was := b.before(toUnpin)
-	items := each(targets, func(t *tab) (commandv1.ItemStatus, string) {
+	items := b.each(targets, func(t *tab) (commandv1.ItemStatus, string) {
 		if t.window.kind != kindNormal {
 			return commandv1.ItemStatus_ITEM_STATUS_UNSUPPORTED_WINDOW, "only tabs of normal windows can be pinned"
 		}
@@ -211,7 +215,7 @@ func (b *Browser) MuteTabs(ctx context.Context, a *commandv1.MuteTabs) (*command
 	if err != nil {
 		return nil, err
 	}
-	items := each(targets, func(t *tab) (commandv1.ItemStatus, string) {
+	items := b.each(targets, func(t *tab) (commandv1.ItemStatus, string) {
 		if t.muted != a.GetMuted() {
 			t.muted = a.GetMuted()
 			b.changes.touch(ident.Tab, t.id)

@@ -1,4 +1,5 @@
 import { ErrorCode } from "@throwbar/es/pb/command";
+import { Scope } from "@throwbar/es/pb/option";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Browser } from "./harness/browser.js";
@@ -40,6 +41,34 @@ test("the device says what it is and what it runs", async () => {
 });
 
 const online = async () => (await api.devices.listDevices({ onlineOnly: true })).devices.map(({ name }) => name);
+
+test("more panels than the browser has connections to a server leave the link its own", async () => {
+  const { secret } = await api.tokens.createToken({ name: "side panel", scope: Scope.OPERATOR });
+  await page.fill("#operator", secret);
+  await page.click("#operator-button");
+  await expect.poll(() => page.textContent("#operator-result"), soon).toContain("Saved");
+  const panels = [];
+  for (let n = 0; n < 8; n++) {
+    panels.push(await browser.open("panel.html"));
+  }
+  const opened = async () => [...(await server.metrics("throwbar_links_opened_total")).values()];
+  const before = await opened();
+  for (let n = 0; n < 10; n++) {
+    const begun = performance.now();
+    const { outcomes } = await api.commands.dispatch({
+      deviceIds: [deviceId],
+      action: { kind: { case: "getActiveTab", value: {} } },
+    });
+    expect(outcomes[0]?.outcome.case).toBe("result");
+    expect(performance.now() - begun).toBeLessThan(5000);
+  }
+  await page.reload();
+  await page.waitForSelector('#state[data-state="online"]');
+  expect(await opened()).toEqual(before);
+  for (const panel of panels) {
+    await panel.close();
+  }
+});
 
 test("a browser that is started again is there again by itself, with other ids", async () => {
   const url = "http://a.test/";

@@ -75,15 +75,10 @@ async function buildTarget(target, out) {
   await rm(out, { recursive: true, force: true });
   await mkdir(out, { recursive: true });
   const pages = target.entries.filter((name) => name.endsWith(".tsx"));
-  const metas = [
-    await bundle(target, out, pages, []),
-    await bundle(
-      target,
-      out,
-      target.entries.filter((name) => !pages.includes(name)),
-      [withoutOptions],
-    ),
-  ];
+  const metas = [await bundle(target, out, pages, [])];
+  for (const name of target.entries.filter((each) => !pages.includes(each))) {
+    metas.push(await bundle(target, out, [name], [withoutOptions(name !== "worker.ts")]));
+  }
   await cp(`${root}static`, out, { recursive: true, filter: (file) => !target.without.includes(basename(file)) });
   await writeFile(`${out}/manifest.json`, `${JSON.stringify(manifestOf(target), undefined, 2)}\n`);
   if (process.env.THROWBAR_EXTENSION_META !== undefined) {

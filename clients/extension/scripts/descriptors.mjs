@@ -36,17 +36,25 @@ function strip(message) {
 
 /**
  * @param {string} encoded
+ * @param {boolean} calls
  * @returns {string}
  */
-function stripped(encoded) {
+function stripped(encoded, calls) {
   const file = fromBinary(FileDescriptorProtoSchema, base64Decode(encoded));
   strip(file);
   file.dependency = file.dependency.filter((name) => name !== optionFile);
+  if (!calls) {
+    file.service = [];
+  }
   return base64Encode(toBinary(FileDescriptorProtoSchema, file), "std_raw");
 }
 
-/** @type {import("esbuild").Plugin} */
-export const withoutOptions = {
+/**
+ * For what has no page. What makes no calls itself needs no services, either.
+ * @param {boolean} calls
+ * @returns {import("esbuild").Plugin}
+ */
+export const withoutOptions = (calls) => ({
   name: "without-options",
   setup({ onLoad }) {
     onLoad({ filter: generated }, async ({ path }) => {
@@ -56,9 +64,9 @@ export const withoutOptions = {
       }
       const contents = text.replace(described, (_, encoded, imports) => {
         const rest = imports.split(", ").filter((/** @type {string} */ name) => name !== "" && name !== optionImport);
-        return `fileDesc(${JSON.stringify(stripped(encoded))}, [${rest.join(", ")}])`;
+        return `fileDesc(${JSON.stringify(stripped(encoded, calls))}, [${rest.join(", ")}])`;
       });
       return { loader: "ts", contents };
     });
   },
-};
+});

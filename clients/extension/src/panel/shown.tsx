@@ -106,11 +106,13 @@ export function useSource<S>(source: Source<S>): S {
         document.hidden ? setTimeout(draw, hiddenMs) : requestAnimationFrame(draw);
       }
     });
-    // It may have changed since it was drawn.
+    // It may have changed since it was drawn; and the frame that was asked for does not come while nobody sees the page.
     draw();
+    document.addEventListener("visibilitychange", draw);
     return () => {
       over = true;
       leave();
+      document.removeEventListener("visibilitychange", draw);
     };
   }, [source]);
   return state;
