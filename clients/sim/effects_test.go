@@ -124,9 +124,14 @@ func inWords(e *commandv1.SideEffects, names map[string]string) string {
 		word string
 		ids  []string
 	}{
-		{"closed", e.GetClosedWindowIds()}, {"opened", e.GetOpenedWindowIds()}, {"removed", e.GetRemovedGroupIds()},
-		{"ungrouped", e.GetUngroupedTabIds()}, {"unpinned", e.GetUnpinnedTabIds()}, {"moved", e.GetMovedTabIds()},
-		{"opened tab", e.GetOpenedTabIds()}, {"focused", []string{e.GetFocusedWindowId()}},
+		{"closed", e.GetClosedWindowIds()},
+		{"opened", e.GetOpenedWindowIds()},
+		{"removed", e.GetRemovedGroupIds()},
+		{"ungrouped", e.GetUngroupedTabIds()},
+		{"unpinned", e.GetUnpinnedTabIds()},
+		{"moved", e.GetMovedTabIds()},
+		{"opened tab", e.GetOpenedTabIds()},
+		{"focused", []string{e.GetFocusedWindowId()}},
 	} {
 		if len(part.ids) == 0 || part.ids[0] == "" {
 			continue

@@ -249,6 +249,26 @@ test("a call is changed before it runs, and the server runs what was changed; a 
   expect(await panel.textContent("#waiting")).toBe("0");
 });
 
+test("force is the first thing that is read, and can be taken away before it runs", async () => {
+  const url = "http://shop.test/";
+  const [page] = await f.open(url);
+  const run = f.server.cli("call", "closeTabs", "--tab-ids", await f.idOf(url), "--force");
+  await panel.bringToFront();
+  await expect.poll(() => panel.textContent("#waiting"), soon).toBe("1");
+  await panel.click("#waiting");
+  const card = panel.locator("#waiting-sheet .approval");
+  expect(await card.locator(".call > :first-child").textContent()).toMatch(
+    /^Force is on\..*What was typed in them is lost/,
+  );
+  await card.locator(".edit").click();
+  await card.getByLabel("Force").selectOption("");
+  await card.locator(".grave").waitFor({ state: "detached" });
+  await card.locator(".approve").click();
+  expect((await run).code).toBe(0);
+  await expect.poll(() => page?.isClosed(), soon).toBe(true);
+  await panel.click("#waiting");
+});
+
 test("the settings have the same look", async () => {
   await f.page.bringToFront();
   await f.page.setViewportSize({ width: 720, height: 900 });
@@ -286,7 +306,8 @@ test("a server that goes away is said in the head and above the field, and said 
   await panel.click("#remedy");
   await expect.poll(() => panel.textContent("#state .text"), soon).toBe("Connected");
   await panel.keyboard.press("Escape");
-  await panel.click(".problem button");
+  // It is asked again by itself before long, or at once.
+  await panel.evaluate(() => document.querySelector<HTMLButtonElement>(".problem button")?.click());
   await panel.waitForSelector("#obstacle", { state: "detached" });
   expect(await panel.inputValue("#message")).toBe("typed meanwhile");
 });

@@ -373,6 +373,27 @@ test("a tab that is about to say that there is no such server is no empty one", 
   expect(result.url).toBe(a);
 });
 
+test("navigateTab waits for the page that says that there is no such server", async () => {
+  const { browser, first } = twoWindows();
+  const { update, get } = browser.tabs;
+  let looks = 0;
+  browser.tabs.update = async (id) => {
+    Object.assign(browser.tab(id), { loading: true, pendingUrl: "" });
+    return (await get(id)) as TabInfo;
+  };
+  browser.tabs.get = async (id) => {
+    if (++looks > 5) {
+      browser.tabs.get = get;
+      browser.tabs.update = update;
+      await update(id, { url: "https://gone.test/" });
+    }
+    return get(id);
+  };
+  const value = { tabId: tabId(first), url: "https://gone.test/" };
+  const result = await run<"navigateTab">({ case: "navigateTab", value }, bench(browser).context);
+  expect(result.url).toBe("https://gone.test/");
+});
+
 test("openTab in front never asks the browser to create it there", async () => {
   const { browser } = twoWindows();
   const actives: boolean[] = [];

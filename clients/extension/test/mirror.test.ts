@@ -149,10 +149,20 @@ test("a large change is cut into messages that fit, and the tabs come to their p
 
 test("the first of 2,000 tabs closes: the delta is a hundred bytes, not a row for each of the others", () => {
   const mirror = new Mirror();
-  mirror.take(push(1, true, { tabs: Array.from({ length: 2000 }, (_, n) => row(n, n)) }));
-  const view = server(...mirror.frames());
-  const [delta] = mirror.take(push(2, false, { removed: { tabs: [0], windows: [], groups: [] } })) ?? [];
+  const title = "A title as pages mostly have them";
+  const tabs = Array.from({ length: 2000 }, (_, n) =>
+    row(1_000_000_000 + n, n, { url: `https://www.example.org/some/path/of/the/usual/length/${n}?and=more`, title }),
+  );
+  mirror.take(push(1, true, { tabs }));
+  const frames = mirror.frames();
+  const bytes = frames.map(({ case: kind, value }) =>
+    kind === "snapshot" ? toBinary(SnapshotSchema, value).length : toBinary(DeltaSchema, value).length,
+  );
+  // What it would be if each tab were named.
+  expect(bytes.reduce((sum, each) => sum + each, 0)).toBeGreaterThan(250_000);
+  const view = server(...frames);
+  const [delta] = mirror.take(push(2, false, { removed: { tabs: [1_000_000_000], windows: [], groups: [] } })) ?? [];
   expect(delta && toBinary(DeltaSchema, delta).length).toBeLessThan(100);
   expect(delta && view.delta(delta)).toBeUndefined();
-  expect(view.order.get(windowId(1))?.[0]).toBe(tabId(1));
+  expect(view.order.get(windowId(1))?.[0]).toBe(tabId(1_000_000_001));
 });

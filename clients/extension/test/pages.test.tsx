@@ -5,7 +5,7 @@ import { Role, TurnEnd } from "@throwbar/es/pb/agent";
 import { DeviceService, Kind, PairResponseSchema } from "@throwbar/es/pb/device";
 import { beforeEach, expect, test, vi } from "vitest";
 import { isMessage, type LinkStatus } from "../src/bridge/messages.js";
-import { operatorKey, pairingKey } from "../src/bridge/settings.js";
+import { operatorKey, pairingKey, privateKey } from "../src/bridge/settings.js";
 import { pair } from "../src/pairing/pair.js";
 import { showSettings } from "../src/pairing/settings.js";
 import { Chat } from "../src/panel/chat.js";
@@ -130,6 +130,24 @@ test("the settings page tells the pairing's token from the operator's, keeps the
     find<HTMLInputElement>("#operator").value = value;
     form.dispatchEvent(new Event("submit", { bubbles: true, cancelable: true }));
     await vi.waitFor(() => expect(storage.local.items.get(operatorKey)).toBe(kept));
+  }
+});
+
+test("private windows take part only if a person says so, and the page says what that means and what is missing", async () => {
+  const { storage, parts } = settings();
+  await showSettings(root, parts);
+  await vi.waitFor(() => expect(find<HTMLInputElement>("#private").disabled).toBe(false));
+  const box = find<HTMLInputElement>("#private");
+  expect(box.checked).toBe(false);
+  expect(find("#private-means").textContent).toContain("go to your server");
+  for (const [told, kept] of [
+    [true, "true"],
+    [false, undefined],
+  ] as const) {
+    box.checked = told;
+    box.dispatchEvent(new Event("change", { bubbles: true }));
+    await vi.waitFor(() => expect(storage.local.items.get(privateKey)).toBe(kept));
+    await vi.waitFor(() => expect(root.querySelector("#private-hidden") !== null).toBe(told));
   }
 });
 

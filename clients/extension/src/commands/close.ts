@@ -11,7 +11,7 @@ import {
 } from "@throwbar/es/pb/tabs";
 import { urlMatcher } from "@throwbar/es/url";
 import type { TabInfo } from "../platform/port.js";
-import { address } from "../state/convert.js";
+import { address, shownAddress } from "../state/convert.js";
 import { compositeId } from "../state/identity.js";
 import { type Closing, closeTabsOnce } from "./closing.js";
 import type { Context, Recovery } from "./context.js";
@@ -88,7 +88,10 @@ export async function recoverCloseTabs(action: CloseTabs, recovery: Recovery): P
 
 export async function closeTabsByUrl(action: CloseTabsByUrl, context: Context): Promise<CloseTabsByUrl_Result> {
   const matches = urlMatcher(action.url);
-  const found = (await context.browser.tabs.list()).filter((tab) => matches(address(tab)));
+  const found = (await context.browser.tabs.list()).filter(
+    // As the browser has it, and as the server lists it.
+    (tab) => matches(address(tab)) || matches(shownAddress(address(tab))),
+  );
   const targets = found.map((tab) => ({ id: compositeId(context.identity, "tab", tab.id), tab }));
   return byUrl(await close(context, await noteOf(context, targets), action.force === true));
 }

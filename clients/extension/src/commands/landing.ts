@@ -26,6 +26,10 @@ const waitMs = 10_000;
 /** Not every end has an event of its own. */
 const lookEveryMs = 200;
 
+/** How often it has to look as if nothing came of it. The browser's own page for a server that is not there takes longer to come. */
+const looks = 3;
+const looksWhileLoading = 15;
+
 /** Tells a tab to load something, and what came of it. */
 export async function land(context: Context, tab: TabInfo, load: () => Promise<unknown>): Promise<Landing> {
   const signs = new Signs(context, tab.id);
@@ -42,7 +46,7 @@ export async function land(context: Context, tab: TabInfo, load: () => Promise<u
       }
       // An event may come later than what it tells of, so one look is not enough.
       quiet = now.pendingUrl === "" ? quiet + 1 : 0;
-      if (quiet > 2) {
+      if (quiet >= (now.loading ? looksWhileLoading : looks)) {
         return "stayed";
       }
       if (waited >= waitMs || context.signal.aborted) {

@@ -5,7 +5,7 @@ import { type ItemOutcome, ItemStatus, type SavedTab } from "@throwbar/es/pb/sta
 import { type RestoreTabs, type RestoreTabs_Result, RestoreTabs_ResultSchema } from "@throwbar/es/pb/tabs";
 import { checkUrl } from "@throwbar/es/url";
 import { BrowserError, type TabInfo } from "../platform/port.js";
-import { address, sameAddress } from "../state/convert.js";
+import { address, isCut, sameAddress } from "../state/convert.js";
 import { compositeId } from "../state/identity.js";
 import type { Context, Recovery } from "./context.js";
 import { pause } from "./deadline.js";
@@ -134,8 +134,9 @@ class Restore {
       if (row === undefined || verdict === undefined) {
         return [];
       }
-      if (!verdict.ok) {
-        this.#items.set(id, item(id, ItemStatus.REFUSED_URL, `${verdict.text}; it is kept`));
+      if (!verdict.ok || isCut(row.url)) {
+        const text = verdict.ok ? "this address was too long, and is not known to its end" : verdict.text;
+        this.#items.set(id, item(id, ItemStatus.REFUSED_URL, `${text}; it is kept`));
         return [];
       }
       return [{ id, url: verdict.url, saved: row }];

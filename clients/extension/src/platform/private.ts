@@ -61,18 +61,33 @@ export function discreet(browser: BrowserPort, openly: () => Promise<boolean>): 
         const tab = await tabs.get(id);
         return tab?.private && !(await openly()) ? undefined : tab;
       },
-      create: after((tab) => windowMay(tab.windowId), (...args) => tabs.create(...args)),
-      update: after((...[id]) => tabsMay([id]), (...args) => tabs.update(...args)),
+      create: after(
+        (tab) => windowMay(tab.windowId),
+        (...args) => tabs.create(...args),
+      ),
+      update: after(
+        (...[id]) => tabsMay([id]),
+        (...args) => tabs.update(...args),
+      ),
       remove: after(tabsMay, (...args) => tabs.remove(...args)),
-      move: after(async (id, to) => {
-        await tabsMay([id]);
-        await windowMay(to.windowId);
-      }, (...args) => tabs.move(...args)),
-      reload: after((...[id]) => tabsMay([id]), (...args) => tabs.reload(...args)),
-      group: after(async (ids, into) => {
-        await tabsMay(ids);
-        await ("groupId" in into ? groupMay(into.groupId) : windowMay(into.windowId));
-      }, (...args) => tabs.group(...args)),
+      move: after(
+        async (id, to) => {
+          await tabsMay([id]);
+          await windowMay(to.windowId);
+        },
+        (...args) => tabs.move(...args),
+      ),
+      reload: after(
+        (...[id]) => tabsMay([id]),
+        (...args) => tabs.reload(...args),
+      ),
+      group: after(
+        async (ids, into) => {
+          await tabsMay(ids);
+          await ("groupId" in into ? groupMay(into.groupId) : windowMay(into.windowId));
+        },
+        (...args) => tabs.group(...args),
+      ),
       ungroup: after(tabsMay, (...args) => tabs.ungroup(...args)),
     },
     windows: {
@@ -84,7 +99,13 @@ export function discreet(browser: BrowserPort, openly: () => Promise<boolean>): 
       focus: after(windowMay as (id: number) => Promise<void>, (id) => windows.focus(id)),
       create: (url) => windows.create(url),
     },
-    groups: { list: listGroups, update: after((...[id]) => groupMay(id), (...args) => groups.update(...args)) },
+    groups: {
+      list: listGroups,
+      update: after(
+        (...[id]) => groupMay(id),
+        (...args) => groups.update(...args),
+      ),
+    },
     onChange: (listener) => browser.onChange(listener),
     stayAwake: () => browser.stayAwake(),
     seesPrivate: () => browser.seesPrivate(),
