@@ -18,6 +18,7 @@ test.each([
   ["Invalid tab ID: 17", "noTab", 17],
   ["Invalid window ID: 4", "noWindow", 4],
   ["No group with id: 3", "noGroup", 3],
+  ["Illegal URL: about:config", "refusedUrl", undefined],
   ["Something new", "other", undefined],
 ])("Firefox says %s", (text, kind, missingId) => {
   expect(browserError(new Error(text))).toMatchObject({ kind, message: text, missingId });

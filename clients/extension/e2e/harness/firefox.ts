@@ -299,9 +299,17 @@ export class Firefox {
     return this.inBrowser(`return WebExtensionPolicy.getByID(args[0]).extension.backgroundState`, addonId);
   }
 
-  /** Puts the event page away, as Firefox does after half a minute of silence. */
-  async suspend(): Promise<void> {
-    await this.inBrowser(`await WebExtensionPolicy.getByID(args[0]).extension.terminateBackground()`, addonId);
+  /**
+   * Puts the event page away, as Firefox does after half a minute of silence, and returns what it is then: "stopped", or "starting"
+   * where an event has come already.
+   */
+  suspend(): Promise<string> {
+    return this.inBrowser(
+      `const { extension } = WebExtensionPolicy.getByID(args[0]);
+       await extension.terminateBackground();
+       return extension.backgroundState`,
+      addonId,
+    );
   }
 
   async stop(): Promise<void> {

@@ -269,11 +269,7 @@ function refuse(action: Action | undefined, deadline: Deadline, able: Handlers<C
   return first && new CommandFailure(ErrorCode.INVALID, `${first.field} ${first.text}`);
 }
 
-const unsupported = () =>
-  new CommandFailure(
-    ErrorCode.UNSUPPORTED,
-    "this browser does not do this, or its extension does not know the command",
-  );
+const unsupported = () => new CommandFailure(ErrorCode.UNSUPPORTED, "this browser does not do this command");
 const expired = () => new CommandFailure(ErrorCode.EXPIRED, "its time to live ran out before it was done");
 const interrupted = () =>
   new CommandFailure(ErrorCode.INTERRUPTED, "it was begun, and the browser does not say how it ended");

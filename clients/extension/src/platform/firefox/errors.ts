@@ -5,6 +5,7 @@ import { BrowserError, type BrowserErrorKind } from "../port.js";
 const forms: readonly (readonly [RegExp, BrowserErrorKind])[] = [
   [/^invalid tab id: ?(\d+)/i, "noTab"],
   [/^invalid window id: ?(\d+)/i, "noWindow"],
+  [/^illegal url: /i, "refusedUrl"],
 ];
 
 /** Reads what the browser says in words. */
@@ -13,7 +14,7 @@ export function browserError(error: unknown): BrowserError {
   for (const [form, kind] of forms) {
     const found = form.exec(text);
     if (found !== null) {
-      return new BrowserError(kind, text, Number(found[1]));
+      return new BrowserError(kind, text, found[1] === undefined ? undefined : Number(found[1]));
     }
   }
   return inChromiumsWords(error);
