@@ -138,6 +138,21 @@ func (d *Dispatcher) Attached(device string, epoch uint64, has []string) {
 	}
 }
 
+// Displaced ends what was sent on a device's link that another start of its program has taken while it stood: a copied
+// profile, which has a journal of its own. The older one may be at it still, so it is not done again.
+func (d *Dispatcher) Displaced(device string, has []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range slices.Clone(d.byDevice[device]) {
+		if l.sentOn == 0 || l.ending || slices.Contains(has, l.rec.ID) {
+			continue
+		}
+		l.ending = true
+		d.settle(d.failure(l, Interrupted, fault.New(fault.Interrupted,
+			"another browser or program with the same pairing took the device's place while this was under way: nobody knows how far it came")))
+	}
+}
+
 // Acknowledged notes that a command is in the device's journal.
 func (d *Dispatcher) Acknowledged(device, commandID string) {
 	d.mu.Lock()

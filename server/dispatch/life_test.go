@@ -352,3 +352,41 @@ func TestALateResultIsNotedOnceAndFreesWhatIsOpen(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatACopiedProfileTookThePlaceOfIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.answer(func(*devicev1.CommandRequest) *devicev1.Outcome { return nil })
+		done := make(chan *controlv1.DispatchResponse, 2)
+		for _, id := range []string{"lap_tb1-1", "lap_tb1-2"} {
+			go func() {
+				res, err := w.Dispatch(t.Context(), request(closing(id)))
+				if err != nil {
+					t.Error(err)
+				}
+				done <- res
+			}()
+			synctest.Wait()
+		}
+		sent := w.wire.commands("lap")
+		if len(sent) != 2 {
+			t.Fatalf("%d commands sent", len(sent))
+		}
+		// The newcomer has the first one in its journal, and knows nothing of the second.
+		keep := w.Reconnected("lap", []string{sent[0].GetCommandId()}, nil)
+		w.wire.set("lap", 2)
+		w.Displaced("lap", keep)
+		w.Attached("lap", 2, keep)
+		if e := (<-done).GetOutcomes()[0].GetError(); e.GetCode() != interrupted {
+			t.Errorf("error %v", e)
+		}
+		if n := len(w.wire.commands("lap")); n != 2 {
+			t.Errorf("%d commands sent", n)
+		}
+		w.Outcome("lap", &devicev1.Outcome{CommandId: sent[0].GetCommandId(), Outcome: closed("lap_tb1-1").GetOutcome()})
+		if res := <-done; res.GetOutcomes()[0].GetResult() == nil {
+			t.Errorf("outcome %v", res)
+		}
+	})
+}

@@ -18,6 +18,10 @@ import (
 type Commands interface {
 	// Reconnected returns those of the running commands that the device should go on with.
 	Reconnected(device string, running []string, outcomes []*devicev1.Outcome) []string
+	// Displaced is called before Attached when the device's link was taken, while it stood, by another start of its
+	// program: what went out on that link may be under way there still, so it must not be sent again. The new one has
+	// what is in has.
+	Displaced(device string, has []string)
 	// Attached is called when frames can be sent on a new link.
 	Attached(device string, epoch uint64, has []string)
 	Acknowledged(device, commandID string)
@@ -144,8 +148,10 @@ func (h *Hub) Open(ctx context.Context, device, transport string, hello *devicev
 		return nil, fmt.Errorf("open a link of %s: %w", device, err)
 	}
 	l := newLink(h, device, transport, epoch)
+	l.boot = hello.GetBootTag()
 	// The older link ends before anything is sent on the new one, so that no command is on two links.
-	if end := h.replace(l); end != nil {
+	displaced, end := h.replace(l)
+	if end != nil {
 		h.gone(l, end)
 		return nil, end
 	}
@@ -168,27 +174,32 @@ func (h *Hub) Open(ctx context.Context, device, transport string, hello *devicev
 	for _, o := range hello.GetOutcomes() {
 		h.commands.Outcome(device, o)
 	}
+	if displaced {
+		h.commands.Displaced(device, keep)
+	}
 	h.commands.Attached(device, epoch, keep)
 	return l, nil
 }
 
-// replace makes room for a link: the device has none until settle. It returns why the link must not be opened.
-func (h *Hub) replace(l *Link) *End {
+// replace makes room for a link: the device has none until settle. It returns why the link must not be opened, and
+// whether it took the place of a link that stood, of another start of the device's program.
+func (h *Hub) replace(l *Link) (displaced bool, end *End) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stopping {
-		return h.awayLocked()
+		return false, h.awayLocked()
 	}
 	if old := h.byDevice[l.Device]; old != nil {
 		if old.Epoch > l.Epoch {
-			return replaced()
+			return false, replaced()
 		}
+		displaced = !old.ended() && old.boot != l.boot
 		delete(h.byDevice, l.Device)
 		delete(h.byID, old.ID)
 		old.finish(replaced())
 	}
 	h.byID[l.ID] = l
-	return nil
+	return displaced, nil
 }
 
 // settle makes a link the current one. It returns why it cannot be.

@@ -41,6 +41,7 @@ type Link struct {
 
 	hub       *Hub
 	transport string
+	boot      string        // tag of the start of the device's program
 	done      chan struct{} // closed when the link has to end
 	gone      chan struct{} // closed when nothing is written any more
 	left      chan struct{} // closed when the hub has forgotten it

@@ -66,6 +66,8 @@ type commands struct {
 	hub *link.Hub
 	mu  sync.Mutex
 	n   int
+
+	displaced []string // devices
 }
 
 func (c *commands) send(device string) {
@@ -78,9 +80,14 @@ func (c *commands) send(device string) {
 }
 
 func (c *commands) Reconnected(string, []string, []*devicev1.Outcome) []string { return nil }
-func (c *commands) Attached(device string, _ uint64, _ []string)               { c.send(device) }
-func (c *commands) Acknowledged(device, _ string)                              { c.send(device) }
-func (c *commands) Outcome(device string, _ *devicev1.Outcome)                 { c.send(device) }
+func (c *commands) Displaced(device string, _ []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.displaced = append(c.displaced, device)
+}
+func (c *commands) Attached(device string, _ uint64, _ []string) { c.send(device) }
+func (c *commands) Acknowledged(device, _ string)                { c.send(device) }
+func (c *commands) Outcome(device string, _ *devicev1.Outcome)   { c.send(device) }
 
 type state struct{}
 
@@ -158,6 +165,7 @@ func (w *wire) end() devicev1.EndReason {
 type bench struct {
 	hub       *link.Hub
 	directory *directory
+	commands  *commands
 	all       sync.WaitGroup
 }
 
@@ -173,7 +181,8 @@ func newBench(change func(*link.Config)) *bench {
 		change(&cfg)
 	}
 	b := &bench{hub: link.New(cfg), directory: d}
-	b.hub.Bind(&commands{hub: b.hub})
+	b.commands = &commands{hub: b.hub}
+	b.hub.Bind(b.commands)
 	return b
 }
 
@@ -532,4 +541,39 @@ func TestALinkThatEndedBeforeItIsServedIsOverSoon(t *testing.T) {
 	if fault.CodeOf(err) != fault.Unauthenticated || b.directory.is("d") {
 		t.Errorf("it ended with %v, online %v", err, b.directory.is("d"))
 	}
+}
+
+// A copied profile takes the place of a link that stands with another boot tag; the same program that dials again, or one that
+// was started again after its link had ended, takes nobody's.
+func TestACopyThatTakesThePlaceIsToldFromTheSameProgram(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(nil)
+		open := func(boot string) *link.Link {
+			l, err := b.hub.Open(t.Context(), "d", link.Bidi, &devicev1.Hello{DeviceId: "d", BootTag: boot}, never)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := newWire()
+			b.all.Go(func() { _ = l.Serve(context.Background(), w, func() error { <-w.hung; return nil }) })
+			return l
+		}
+		for i, step := range []struct {
+			boot      string
+			displaced int
+		}{{"aaaa", 0}, {"aaaa", 0}, {"bbbb", 1}, {"aaaa", 2}} {
+			open(step.boot)
+			if n := len(b.commands.displaced); n != step.displaced {
+				t.Errorf("step %d: displaced %d times, want %d", i, n, step.displaced)
+			}
+		}
+		b.hub.Revoke("d")
+		synctest.Wait()
+		open("cccc")
+		if n := len(b.commands.displaced); n != 2 {
+			t.Errorf("after the link had ended: displaced %d times, want 2", n)
+		}
+		b.hub.Revoke("d")
+		b.all.Wait()
+	})
 }

@@ -1,5 +1,6 @@
 /** Every profile is a device of its own; a copy of one takes its place, and the two neither fight nor do one command twice. */
 import { cp } from "node:fs/promises";
+import { ErrorCode } from "@throwbar/es/pb/command";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Browser } from "./harness/browser.js";
 import { Fixture, soon } from "./harness/fixture.js";
@@ -122,4 +123,34 @@ test("a copied profile takes the place, the older stays away until a person asks
   await f.online();
   expect(await standing()).toBe(2);
   expect(f.pages.hits.get(once)).toBe(2);
+});
+
+test("a command that is under way in the older browser is not done again by a copy that takes its place", async () => {
+  await f.browser.down();
+  const copy = await Browser.start(f.server.port, f.pages.port);
+  others.push(copy);
+  await copy.down();
+  await cp(f.browser.profile, copy.profile, { recursive: true, force: true });
+  await f.browser.up();
+  f.page = await f.browser.open("options.html");
+  await f.online();
+  const url = "http://under-way.test/";
+  const worker = await f.browser.worker();
+  await worker.evaluate(() => {
+    const { create } = chrome.tabs;
+    chrome.tabs.create = (async (tab: chrome.tabs.CreateProperties) => {
+      await create(tab);
+      return new Promise(() => {}); // done, and nobody hears of it
+    }) as typeof create;
+  });
+  const opening = f.fail({ case: "openTab", value: { url } });
+  await expect.poll(() => f.realCount(url), soon).toBe(1);
+  await copy.up();
+  const page = await copy.open("options.html");
+  await page.waitForSelector('#state[data-state="online"]');
+  expect(await opening).toMatchObject({ code: ErrorCode.INTERRUPTED });
+  // The newer one has answered something since, so whatever it was sent has come.
+  await f.run<"getActiveTab">({ case: "getActiveTab", value: {} });
+  expect((await copy.tabs(page)).filter((tab) => tab.url === url)).toEqual([]);
+  expect(f.pages.hits.get(url)).toBe(1);
 });
