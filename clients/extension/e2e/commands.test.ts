@@ -222,9 +222,11 @@ test("groupTabs refuses tabs of different windows and changes nothing", async ()
   await f.page.evaluate(async () => chrome.windows.create({ url: "http://other.test/" }));
   await f.inStep();
   const tabIds = (await ids(a, "http://other.test/")) as string[];
-  const before = await f.realTabs();
+  // A title may still come.
+  const places = async () => (await f.realTabs()).map(({ title: _, ...tab }) => tab);
+  const before = await places();
   expect(await f.fail({ case: "groupTabs", value: { tabIds } })).toMatchObject({ code: ErrorCode.INVALID });
-  expect(await f.realTabs()).toEqual(before);
+  expect(await places()).toEqual(before);
 });
 
 test("moveTabs puts tabs in the order wanted, in their window and in another one", async () => {
