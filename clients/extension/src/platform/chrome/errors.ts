@@ -7,14 +7,13 @@ const forms: readonly (readonly [RegExp, BrowserErrorKind])[] = [
   [/no current window|no last-focused window/i, "noWindow"],
   [/cannot be (?:edited|modified) right now/i, "busy"],
   // The last one: between normal and private windows.
-  [/normal windows|not supported by tabs in this window|windows in the same profile/i, "unsupportedWindow"],
+  [/normal windows|by tabs in this window|same profile/i, "unsupportedWindow"],
+  // The last one is its answer to addresses that would end it.
   [
-    /^invalid url: |urls are not allowed|^cannot navigate to |^navigation rejected|^cannot open url|cannot be opened with tabs\.create/i,
+    /invalid url:|urls are not allowed|cannot (?:navigate|open|be opened)|navigation rejected|i'm afraid/i,
     "refusedUrl",
   ],
-  // What the browser says to addresses that would end or break it.
-  [/^i'm sorry\. i'm afraid i can't do that/i, "refusedUrl"],
-  [/disrupt group continuity/i, "splitsGroup"],
+  [/group continuity/i, "splitsGroup"],
 ];
 
 /** Reads what the browser says in words. */
