@@ -6,9 +6,12 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	devicev1 "throwbar.dev/throwbar/gen/go/throwbar/device/v1"
+	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
 	"throwbar.dev/throwbar/server/fault"
 )
 
@@ -31,7 +34,7 @@ func (d *Dispatcher) send(l *live, epoch uint64) {
 		return
 	}
 	frame := &devicev1.ServerFrame{Kind: &devicev1.ServerFrame_Command{Command: &devicev1.CommandRequest{
-		CommandId: l.rec.ID, Action: l.action, TimeLeft: durationpb.New(left), Attempt: l.attempt + 1, Saved: l.restore,
+		CommandId: l.rec.ID, Action: l.action, TimeLeft: durationpb.New(left), Attempt: l.attempt + 1, Saved: l.beside(),
 	}}}
 	if !d.Links.Send(l.rec.Device, epoch, frame) {
 		return
@@ -42,6 +45,22 @@ func (d *Dispatcher) send(l *live, epoch uint64) {
 	if l.rec.State == Accepted {
 		d.step(l, Sent)
 	}
+}
+
+// beside is what travels beside the action: the saved tabs that it brings back, or what is kept of the tabs that it saves,
+// from which the device sees whether that is still where they are. Too much of it is left out.
+func (l *live) beside() []*commandv1.SavedTab {
+	if l.entry.Command.GetKeep() != optionv1.Keep_KEEP_SAVED {
+		return l.restore
+	}
+	size := 0
+	for _, tab := range l.saved {
+		size += proto.Size(tab)
+	}
+	if size > maxSavedBytes {
+		return nil
+	}
+	return l.saved
 }
 
 // step goes to a state that is no end. It is written down a moment later, or with the end. The dispatcher's mu is held.

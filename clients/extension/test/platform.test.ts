@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { manifestOf } from "../scripts/manifest.mjs";
 import { chrome } from "../scripts/targets/chrome.mjs";
 import { Backoff } from "../src/link/backoff.js";
-import { browserError } from "../src/platform/chrome/errors.js";
+import { browserError, call, unlessStopped } from "../src/platform/chrome/errors.js";
 
 test.each([
   ["No tab with id: 17.", "noTab", 17],
@@ -61,4 +61,18 @@ test("the manifest's key gives the id that the end-to-end tests know", () => {
     .digest("hex");
   const id = [...hash.slice(0, 32)].map((digit) => String.fromCharCode(97 + Number.parseInt(digit, 16))).join("");
   expect(id).toBe("illbokgpaofbmakbheaeacknengkefnn");
+});
+
+test("a worker that is being stopped is told nothing of a call, so that the next one finds out what came of it", async () => {
+  const stopped = () => Promise.reject(new Error("No SW"));
+  let settled = 0;
+  for (const wait of [call(stopped), unlessStopped(stopped)]) {
+    wait.finally(() => settled++).catch(() => {});
+  }
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(settled).toBe(0);
+  await expect(unlessStopped(() => Promise.reject(new Error("QUOTA_BYTES quota exceeded")))).rejects.toThrow(
+    "QUOTA_BYTES",
+  );
+  await expect(call(() => Promise.resolve(7))).resolves.toBe(7);
 });

@@ -188,11 +188,12 @@ export async function findOpened(
   note: OpenNote,
   taken: ReadonlySet<number>,
 ): Promise<TabInfo | undefined> {
-  for (let waited = 0; ; waited += searchEveryMs) {
+  const since = performance.now();
+  while (true) {
     const found = (await context.browser.tabs.list()).find(
       (tab) => sameAddress(tab, note.url) && !note.before.includes(tab.id) && !taken.has(tab.id),
     );
-    if (found !== undefined || waited >= searchMs || context.signal.aborted) {
+    if (found !== undefined || performance.now() - since >= searchMs || context.signal.aborted) {
       return found;
     }
     await pause(searchEveryMs, context.signal);

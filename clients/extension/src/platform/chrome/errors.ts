@@ -28,10 +28,25 @@ export function browserError(error: unknown): BrowserError {
   return new BrowserError("other", text);
 }
 
+/**
+ * Runs a call that a worker makes. One that is being stopped is told "No SW", which says nothing of what came of the call: it
+ * gets no answer then, and the next worker finds that out.
+ */
+export async function unlessStopped<T>(run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    if (error instanceof Error && error.message === "No SW") {
+      return new Promise<never>(() => {});
+    }
+    throw error;
+  }
+}
+
 /** Runs a call of the browser's API and turns what it throws into a BrowserError. */
 export async function call<T>(run: () => Promise<T>): Promise<T> {
   try {
-    return await run();
+    return await unlessStopped(run);
   } catch (error) {
     throw browserError(error);
   }

@@ -1,11 +1,12 @@
 import type { StorageArea, StoragePort } from "../port.js";
+import { unlessStopped } from "./errors.js";
 
 function area(of: chrome.storage.StorageArea): StorageArea {
   return {
-    get: (keys) => of.get([...keys]),
-    all: () => of.get(null),
-    set: (items) => of.set(items),
-    remove: (keys) => of.remove([...keys]),
+    get: (keys) => unlessStopped(() => of.get([...keys])),
+    all: () => unlessStopped(() => of.get(null)),
+    set: (items) => unlessStopped(() => of.set(items)),
+    remove: (keys) => unlessStopped(() => of.remove([...keys])),
   };
 }
 

@@ -1,6 +1,8 @@
 import { browserError as inChromiumsWords } from "../chrome/errors.js";
 import { BrowserError, type BrowserErrorKind } from "../port.js";
 
+export { unlessStopped } from "../chrome/errors.js";
+
 /** Where Firefox has words of its own. */
 const forms: readonly (readonly [RegExp, BrowserErrorKind])[] = [
   [/^invalid tab id: ?(\d+)/i, "noTab"],

@@ -814,7 +814,8 @@ export type Delta = Message<"throwbar.device.v1.Delta"> & {
   groups: TabGroup[];
 
   /**
-   * Tabs that are new or changed, whole.
+   * Tabs that are new or changed, whole. One whose place in its window follows from those of the others is left out: the rest keep
+   * their order and close up.
    *
    * @generated from field: repeated throwbar.command.v1.Tab tabs = 4;
    */
@@ -947,7 +948,8 @@ export type CommandRequest = Message<"throwbar.device.v1.CommandRequest"> & {
   attempt: number;
 
   /**
-   * What the server kept of the tabs that the action names by saved ids.
+   * What the server kept of the tabs that the action names by saved ids, or keeps of those that it is to save. A tab that has
+   * another address by now is not saved.
    *
    * @generated from field: repeated throwbar.command.v1.SavedTab saved = 5;
    */

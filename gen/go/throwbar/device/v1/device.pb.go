@@ -1647,7 +1647,8 @@ type Delta struct {
 	Windows []*v1.Window `protobuf:"bytes,2,rep,name=windows,proto3" json:"windows,omitempty"`
 	// Tab groups that are new or changed, whole.
 	Groups []*v1.TabGroup `protobuf:"bytes,3,rep,name=groups,proto3" json:"groups,omitempty"`
-	// Tabs that are new or changed, whole.
+	// Tabs that are new or changed, whole. One whose place in its window follows from those of the others is left out: the rest keep
+	// their order and close up.
 	Tabs []*v1.Tab `protobuf:"bytes,4,rep,name=tabs,proto3" json:"tabs,omitempty"`
 	// Ids of tabs, windows and groups that are gone.
 	Removed []string `protobuf:"bytes,5,rep,name=removed,proto3" json:"removed,omitempty"`
@@ -1887,7 +1888,8 @@ type CommandRequest struct {
 	TimeLeft *durationpb.Duration `protobuf:"bytes,3,opt,name=time_left,json=timeLeft,proto3" json:"time_left,omitempty"`
 	// How often it has been sent, from one.
 	Attempt uint32 `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	// What the server kept of the tabs that the action names by saved ids.
+	// What the server kept of the tabs that the action names by saved ids, or keeps of those that it is to save. A tab that has
+	// another address by now is not saved.
 	Saved []*v1.SavedTab `protobuf:"bytes,5,rep,name=saved,proto3" json:"saved,omitempty"`
 	// W3C trace context of the caller; empty if there is none.
 	TraceParent   string `protobuf:"bytes,6,opt,name=trace_parent,json=traceParent,proto3" json:"trace_parent,omitempty"`
