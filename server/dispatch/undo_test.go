@@ -269,3 +269,29 @@ func TestWhatCannotBeUndoneIsSaid(t *testing.T) {
 		}
 	})
 }
+
+// A device sees what is kept of tabs that it is to save, and so whether that is still where they are; of tabs that it is to
+// close, it does not need it.
+func TestWhatIsKeptOfTabsToBeSavedTravelsWithTheCommand(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.answer(func(*devicev1.CommandRequest) *devicev1.Outcome { return nil })
+		saving := &commandv1.Action{Kind: &commandv1.Action_SaveTabs{SaveTabs: &commandv1.SaveTabs{TabIds: []string{"lap_tb1-1", "lap_tb1-2"}}}}
+		for _, action := range []*commandv1.Action{saving, closing("lap_tb1-1")} {
+			if _, err := w.Submit(t.Context(), request(action)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		sent := w.wire.commands("lap")
+		for i, tab := range sent[0].GetSaved() {
+			if known := w.Describe(tab.GetTabId()); tab.GetTabId() != saving.GetSaveTabs().GetTabIds()[i] || tab.GetUrl() != known.GetUrl() || tab.GetSavedId() == "" {
+				t.Errorf("tab %d: %v, known as %v", i, tab, known)
+			}
+		}
+		if len(sent) != 2 || len(sent[0].GetSaved()) != 2 || len(sent[1].GetSaved()) != 0 {
+			t.Errorf("sent: %v", sent)
+		}
+	})
+}
