@@ -121,7 +121,7 @@ test("closeTabsByUrl closes loading tabs by where they go, and says when nothing
 /** The next worker takes the command up. */
 function next(browser: FakeBrowser, session: FakeArea, notes: readonly unknown[]) {
   const { context, timeUp } = bench(browser, [], session);
-  return { recovery: { ...context, note: notes.at(-1) }, timeUp };
+  return { recovery: { ...context, note: notes.at(-1), sinceBegun: () => 0 }, timeUp };
 }
 
 test("after the worker was stopped nothing is asked to close again", async () => {

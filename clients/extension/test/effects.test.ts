@@ -183,7 +183,7 @@ test("pinTabs that is taken up says what the first attempt changed", async () =>
   void run(action, context);
   await stop;
   browser.tabs.update = update;
-  const recovery = { ...bench(browser).context, note: notes[0] };
+  const recovery = { ...bench(browser).context, note: notes[0], sinceBegun: () => 0 };
   const result = await recoveries.pinTabs(action.value as never, recovery);
   expect(result).toMatchObject({ pinnedCount: 2 });
   expect(result.sideEffects).toMatchObject({
@@ -199,7 +199,7 @@ test("ungroupTabs that is taken up too late changes nothing more, and tells what
   const tabs = (await browser.tabs.list()).filter(({ id }) => [second, third].includes(id));
   const note = await readBefore(context, tabs);
   await browser.tabs.ungroup([second]);
-  const late = { ...context, note, deadline: { passed: true } as never };
+  const late = { ...context, note, sinceBegun: () => 0, deadline: { passed: true } as never };
   const value = { tabIds: [tabId(second), tabId(third)] };
   const result = await recoveries.ungroupTabs(value as never, late);
   expect(short(result.items)).toEqual([`${second} OK`, `${third} SKIPPED`]);
@@ -223,11 +223,19 @@ test("groupTabs that is taken up says what the first attempt changed", async () 
   };
   void run({ case: "groupTabs", value }, context);
   await stop;
-  const result = await recoveries.groupTabs(value as never, { ...bench(browser).context, note: notes[0] });
+  const result = await recoveries.groupTabs(value as never, {
+    ...bench(browser).context,
+    note: notes[0],
+    sinceBegun: () => 0,
+  });
   expect(result).toMatchObject({ groupedCount: 3 });
   expect(result.sideEffects).toMatchObject({ movedTabIds: [tabId(second), tabId(third)] });
   expect(result.sideEffects?.closedWindowIds).toHaveLength(1);
-  const old = await recoveries.groupTabs(value as never, { ...bench(browser).context, note: null });
+  const old = await recoveries.groupTabs(value as never, {
+    ...bench(browser).context,
+    note: null,
+    sinceBegun: () => 0,
+  });
   expect(old.sideEffects).toBeUndefined();
 });
 
@@ -334,7 +342,7 @@ test("openTab that is taken up shows the tab, and names the window that was open
   };
   void run({ case: "openTab", value: { url: a } }, context);
   await stop;
-  const recovery = { ...bench(browser).context, note: notes[0] };
+  const recovery = { ...bench(browser).context, note: notes[0], sinceBegun: () => 0 };
   const result = await recoveries.openTab({ url: a } as never, recovery);
   expect(result.sideEffects?.openedWindowIds).toHaveLength(1);
   expect(browser.tabList).toHaveLength(1);

@@ -242,7 +242,7 @@ describe("restoreTabs after the worker was stopped", () => {
     browser.tabs.create = real;
     change(browser);
     const next = restoring(browser, rows, session);
-    const recovery = { ...next.context, note: first.notes.at(-1) };
+    const recovery = { ...next.context, note: first.notes.at(-1), sinceBegun: () => 2000 };
     return {
       browser,
       recover: (more: Partial<Context> = {}) => recoveries.restoreTabs(first.action, { ...recovery, ...more }),

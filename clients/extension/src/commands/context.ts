@@ -34,4 +34,6 @@ export interface Context {
 export interface Recovery extends Context {
   /** What begin wrote last. */
   readonly note: unknown;
+  /** Milliseconds since then, over all workers that were stopped meanwhile. */
+  sinceBegun(): number;
 }

@@ -178,7 +178,8 @@ export class Executor {
     if (how === "interrupted" || started.boot !== (await this.#parts.identity()).boot) {
       return this.#finish(failed(request.commandId, interrupted()));
     }
-    const run = (context: Context) => recover(present(request), { ...context, note: begun.note });
+    const sinceBegun = () => this.#parts.clock.wall() - begun.at;
+    const run = (context: Context) => recover(present(request), { ...context, note: begun.note, sinceBegun });
     return this.#carryOut({ request, started, deadline, reads: true, run }, running);
   }
 

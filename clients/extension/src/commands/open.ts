@@ -168,7 +168,7 @@ async function opened(
 /** Finds the tab that was opened before the worker was stopped. Never opens another. */
 export async function recoverOpenTab(action: OpenTab, recovery: Recovery): Promise<OpenTab_Result> {
   const note = recovery.note as OpenNote;
-  const tab = await findOpened(recovery, note, new Set());
+  const tab = await findOpened(recovery, note);
   if (tab === undefined) {
     throw new CommandFailure(
       ErrorCode.INTERRUPTED,
@@ -182,21 +182,16 @@ export async function recoverOpenTab(action: OpenTab, recovery: Recovery): Promi
   return opened(recovery, tab, note.url, await readBefore(recovery, []), note.inNewWindow === true);
 }
 
-/** Looks for a while: the browser may still be at it. */
-export async function findOpened(
-  context: Context,
-  note: OpenNote,
-  taken: ReadonlySet<number>,
-): Promise<TabInfo | undefined> {
-  const since = performance.now();
+/** Looks for a while after it was begun: the browser may still be at it. */
+async function findOpened({ browser, signal, sinceBegun }: Recovery, note: OpenNote): Promise<TabInfo | undefined> {
   while (true) {
-    const found = (await context.browser.tabs.list()).find(
-      (tab) => sameAddress(tab, note.url) && !note.before.includes(tab.id) && !taken.has(tab.id),
+    const found = (await browser.tabs.list()).find(
+      (tab) => sameAddress(tab, note.url) && !note.before.includes(tab.id),
     );
-    if (found !== undefined || performance.now() - since >= searchMs || context.signal.aborted) {
+    if (found !== undefined || sinceBegun() >= searchMs || signal.aborted) {
       return found;
     }
-    await pause(searchEveryMs, context.signal);
+    await pause(searchEveryMs, signal);
   }
 }
 

@@ -56,14 +56,14 @@ class Restore {
   }
 
   /** Takes over what was done before the worker was stopped. */
-  async takeOver(note: RestoreNote): Promise<void> {
+  async takeOver(note: RestoreNote, sinceBegun: () => number): Promise<void> {
     for (const [id, native] of Object.entries(note.done)) {
       this.#done.set(id, native);
     }
     for (const [old, native] of note.windows) {
       this.#windows.set(old, native);
     }
-    for (const id of await this.#find(note, searchMs)) {
+    for (const id of await this.#find(note, () => sinceBegun() >= searchMs)) {
       const detail = "the extension was stopped while it was opened, and it may be one of the new tabs; it is kept";
       this.#items.set(id, item(id, ItemStatus.UNKNOWN_OUTCOME, detail));
     }
@@ -73,9 +73,9 @@ class Restore {
    * Finds tabs that were being opened by their addresses, and returns those of which nobody can say whether they are open: a new
    * tab may have gone to another address. Without any other new tab, what was not found was not opened.
    */
-  async #find({ opening, there }: Pick<RestoreNote, "opening" | "there">, searchFor: number): Promise<string[]> {
+  async #find({ opening, there }: Pick<RestoreNote, "opening" | "there">, enough: () => boolean): Promise<string[]> {
     const old = new Set(there);
-    for (let waited = 0; ; waited += lookEveryMs) {
+    while (true) {
       const tabs = await this.#context.browser.tabs.list();
       for (const [id, url] of opening) {
         const known = new Set(this.#done.values());
@@ -87,7 +87,7 @@ class Restore {
         }
       }
       const missing = opening.flatMap(([id]) => (this.#done.has(id) ? [] : [id]));
-      if (missing.length === 0 || waited >= searchFor) {
+      if (missing.length === 0 || enough()) {
         const known = new Set(this.#done.values());
         return tabs.some(({ id }) => !old.has(id) && !known.has(id)) ? missing : [];
       }
@@ -182,7 +182,7 @@ class Restore {
 
   /** The browser did not answer in time; what it has done by now is seen. */
   async #lookOnce(note: Pick<RestoreNote, "opening" | "there">): Promise<void> {
-    const unknown = new Set(await this.#find(note, 0));
+    const unknown = new Set(await this.#find(note, () => true));
     for (const [id] of note.opening) {
       if (this.#done.has(id) && this.#items.get(id)?.status === ItemStatus.UNKNOWN_OUTCOME && !unknown.has(id)) {
         this.#items.delete(id);
@@ -309,6 +309,6 @@ export async function restoreTabs(action: RestoreTabs, context: Context): Promis
 export async function recoverRestoreTabs(action: RestoreTabs, recovery: Recovery): Promise<RestoreTabs_Result> {
   const note = recovery.note as RestoreNote;
   const restore = new Restore(recovery, note.before, true);
-  await restore.takeOver(note);
+  await restore.takeOver(note, recovery.sinceBegun);
   return restore.run(action.savedIds);
 }

@@ -15,7 +15,7 @@ export interface Started {
   readonly leftMs: number;
   readonly receivedAt: number;
   /** Whether its effect has begun, and what was written down about it. */
-  readonly begun?: { readonly note: unknown };
+  readonly begun?: { readonly note: unknown; readonly at: number };
 }
 
 export interface Ended {
@@ -67,7 +67,7 @@ export class Journal {
 
   /** Writes down that the effect of a command begins. Fails if the storage does not take it: then it may not begin. */
   begin(id: string, entry: Started, note: unknown): Promise<Started> {
-    return this.#put(id, { ...entry, begun: { note } });
+    return this.#put(id, { ...entry, begun: { note, at: this.#clock.wall() } });
   }
 
   /** What a command has done is done, whether that can be written down or not. */

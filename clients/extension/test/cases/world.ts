@@ -1,9 +1,11 @@
 /** The fake as a place for cases. */
 import type { CommandRequest, Outcome } from "@throwbar/es/pb/device";
 import { Runner } from "../../src/link/runner.js";
+import { systemClock } from "../../src/platform/clock.js";
 import type { BrowserChange } from "../../src/platform/port.js";
 import type { Identity } from "../../src/state/identity.js";
 import { FakeBrowser } from "../fake/browser.js";
+import { FakeClock } from "../fake/clock.js";
 import { FakeExtension, pairing } from "../fake/extension.js";
 import { homeUrl } from "./names.js";
 import type { Hanging, World } from "./stage.js";
@@ -12,7 +14,8 @@ export class FakeWorld implements World {
   readonly browser = new FakeBrowser(homeUrl);
   readonly momentMs = 20;
   readonly shortMs = 400;
-  readonly #extension = new FakeExtension(this.browser);
+  /** Its time passes as time does, as it does in Chromium. */
+  readonly #extension = new FakeExtension(this.browser, true, Object.assign(new FakeClock(), systemClock));
   readonly #link = this.#extension.hub.part();
   #changes: BrowserChange[] = [];
   #hangs: Promise<void> = Promise.resolve();

@@ -21,7 +21,7 @@ export const pairing: Pairing = { server: "http://127.0.0.1:3913", deviceId: "de
 export class FakeExtension {
   readonly browser: FakeBrowser;
   readonly storage = new FakeStorage();
-  readonly clock = new FakeClock();
+  readonly clock: FakeClock;
   readonly server = new FakeServer();
   /** The tokens of the links that were dialled. */
   readonly used: string[] = [];
@@ -37,8 +37,13 @@ export class FakeExtension {
   worker: WorkerSide;
   #workerMessages: FakeMessages;
 
-  constructor(browser = new FakeBrowser("https://a.test/", "https://b.test/"), paired = true) {
+  constructor(
+    browser = new FakeBrowser("https://a.test/", "https://b.test/"),
+    paired = true,
+    clock: FakeClock = new FakeClock(),
+  ) {
     this.browser = browser;
+    this.clock = clock;
     if (paired) {
       this.storage.local.items.set(pairingKey, JSON.stringify(pairing));
     }

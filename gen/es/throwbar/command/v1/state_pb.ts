@@ -60,7 +60,6 @@ export const ItemOutcomeSchema: GenMessage<ItemOutcome> = /*@__PURE__*/
   messageDesc(file_throwbar_command_v1_state, 0);
 
 /**
- * Tab is one open browser tab.
  * SideEffects is what a command changed in the browser beside what was asked.
  *
  * @generated from message throwbar.command.v1.SideEffects
@@ -131,6 +130,8 @@ export const SideEffectsSchema: GenMessage<SideEffects> = /*@__PURE__*/
   messageDesc(file_throwbar_command_v1_state, 1);
 
 /**
+ * Tab is one open browser tab.
+ *
  * @generated from message throwbar.command.v1.Tab
  */
 export type Tab = Message<"throwbar.command.v1.Tab"> & {

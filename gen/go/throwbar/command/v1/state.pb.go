@@ -265,7 +265,6 @@ func (x *ItemOutcome) GetNewId() string {
 	return ""
 }
 
-// Tab is one open browser tab.
 // SideEffects is what a command changed in the browser beside what was asked.
 type SideEffects struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -375,6 +374,7 @@ func (x *SideEffects) GetFocusedWindowId() string {
 	return ""
 }
 
+// Tab is one open browser tab.
 type Tab struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Composite id, unique over all devices.
