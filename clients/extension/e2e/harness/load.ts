@@ -16,10 +16,7 @@ const poolOf = (tab: Tab) => pools.find((pool) => tab.url.startsWith(`http://${p
 const allowed: ReadonlySet<ErrorCode> = new Set([ErrorCode.INTERRUPTED, ErrorCode.NOT_FOUND, ErrorCode.EXPIRED]);
 
 const ttlSeconds = 30;
-/**
- * Nobody has answered for the device. Less may be a call that the browser never answered to a worker just begun, which the
- * device waits for until it is time to answer.
- */
+/** Nobody has answered for the device. Less may be a busy machine. */
 const slowSeconds = ttlSeconds + 5;
 
 type ValueOf<C extends Case> = Extract<Kind, { case: C }>["value"];
