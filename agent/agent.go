@@ -24,9 +24,8 @@ import (
 // Config is what an agent is made of.
 type Config struct {
 	Catalogue *catalog.Catalogue
-	Model     turn.Model // nil if none is set
-	ModelName string
-	Hint      string // one line that says what to set, if there is no model
+	Models    []turn.Choice // the default first; none if no model is set
+	Hint      string        // one line that says what to set, if there is no model
 	Commander turn.Commander
 	Querier   turn.Querier
 	Store     conversation.Store
@@ -46,7 +45,7 @@ type Agent struct {
 
 // New makes an agent. It starts nothing: turns wait for Run.
 func New(config Config) (*Agent, error) {
-	if config.Model == nil && config.Hint == "" {
+	if len(config.Models) == 0 && config.Hint == "" {
 		return nil, errors.New("make agent: neither a model nor a hint what to set")
 	}
 	tools, err := tool.NewSet(config.Catalogue)
@@ -55,16 +54,15 @@ func New(config Config) (*Agent, error) {
 	}
 	config.Random = &lockedReader{from: config.Random}
 	book := conversation.Config{
-		Store: config.Store, Model: config.ModelName, Hint: config.Hint, Random: config.Random, Now: config.Now, Log: config.Log,
+		Store: config.Store, Models: config.Models, Hint: config.Hint, Random: config.Random, Now: config.Now, Log: config.Log,
 	}
 	edge := rpc.Config{Hint: config.Hint, Workspace: config.Workspace}
-	if config.Model != nil {
-		edge.Model, edge.Hint = config.ModelName, ""
-		book.Turner = turn.New(turn.Config{
-			Model: config.Model, Tools: tools, Commander: config.Commander, Querier: config.Querier, Random: config.Random,
-			Log: config.Log, Rounds: config.Rounds,
-		})
+	if len(config.Models) > 0 {
+		edge.Model, edge.Hint = config.Models[0].Name, ""
 	}
+	book.Turner = turn.New(turn.Config{
+		Tools: tools, Commander: config.Commander, Querier: config.Querier, Random: config.Random, Log: config.Log, Rounds: config.Rounds,
+	})
 	edge.Book = conversation.New(book)
 	return &Agent{book: edge.Book, edge: edge}, nil
 }

@@ -88,8 +88,12 @@ func (b *bench) start(m turn.Model) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	var models []turn.Choice
+	if m != nil {
+		models = []turn.Choice{{Name: "test", Model: m}}
+	}
 	a, err := agent.New(agent.Config{
-		Catalogue: c, Model: m, ModelName: "test", Hint: "set THROWBAR_MODEL", Commander: b.world, Querier: b.world,
+		Catalogue: c, Models: models, Hint: "set THROWBAR_MODEL", Commander: b.world, Querier: b.world,
 		Store:     mortal{storage.New(s), &b.dead, &b.sick, b.ended},
 		Workspace: func(context.Context) (string, error) { return b.workspace, nil },
 		Random:    rand.Reader, Now: time.Now, Log: slog.New(slog.DiscardHandler),

@@ -17,7 +17,7 @@ import (
 // composeAgent puts the agent behind the same edge as everything else. Without a model it says what to set.
 func (s *Server) composeAgent() error {
 	cfg := agent.Config{
-		Catalogue: s.catalogue, ModelName: s.cfg.Model.Name, Hint: s.cfg.Model.Hint,
+		Catalogue: s.catalogue, Hint: s.cfg.Model.Hint,
 		Commander: commander{s.dispatcher, s.approvals, s.storage.Feed(), s.tokens, s.cfg.Log},
 		Querier:   querier{s.edge, s.catalogue, s.book, s.tokens, s.cfg.Log},
 		Store:     agentstorage.New(s.store), Workspace: workspaceOf,
@@ -33,7 +33,7 @@ func (s *Server) composeAgent() error {
 		if err != nil {
 			return fmt.Errorf("set up the model: %w", err)
 		}
-		cfg.Model = client
+		cfg.Models = []turn.Choice{{Name: s.cfg.Model.Name, Model: client, Images: true}}
 	}
 	a, err := agent.New(cfg)
 	if err != nil {

@@ -38,8 +38,10 @@ type Catalogue struct {
 	result   protoreflect.MessageDescriptor
 	commands []*Entry // by name
 	queries  []*Entry // by name
-	byName   map[string]*Entry
-	byNumber map[protoreflect.FieldNumber]*Entry
+	// facilities are what the agent itself can do, by name
+	facilities []*Entry
+	byName     map[string]*Entry
+	byNumber   map[protoreflect.FieldNumber]*Entry
 
 	sensitive sync.Map // of protoreflect.MessageDescriptor: the numbers of its sensitive fields, as a map
 }
@@ -76,6 +78,9 @@ func New(image []byte) (*Catalogue, error) {
 		return nil, err
 	}
 	if err := c.readQueries(); err != nil {
+		return nil, err
+	}
+	if err := c.readFacilities(); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -206,6 +211,42 @@ func (c *Catalogue) readQuery(m protoreflect.MethodDescriptor) error {
 	return c.add(e)
 }
 
+func (c *Catalogue) readFacilities() error {
+	var err error
+	c.files.RangeFiles(func(fd protoreflect.FileDescriptor) bool {
+		messages := fd.Messages()
+		for i := range messages.Len() {
+			if err = c.readFacility(messages.Get(i)); err != nil {
+				return false
+			}
+		}
+		return true
+	})
+	sort.Slice(c.facilities, func(i, j int) bool { return c.facilities[i].Name < c.facilities[j].Name })
+	return err
+}
+
+func (c *Catalogue) readFacility(m protoreflect.MessageDescriptor) error {
+	if !proto.HasExtension(m.Options(), optionv1.E_Facility) {
+		return nil
+	}
+	opt, _ := proto.GetExtension(m.Options(), optionv1.E_Facility).(*optionv1.Facility)
+	out := m.Messages().ByName("Result")
+	switch {
+	case out == nil:
+		return fmt.Errorf("%s: a facility nests its Result", m.FullName())
+	case opt.GetEffect() == optionv1.Effect_EFFECT_UNSPECIFIED:
+		return fmt.Errorf("%s: a facility states its effect", m.FullName())
+	}
+	name := string(m.Name())
+	e := &Entry{
+		Name: strings.ToLower(name[:1]) + name[1:], Summary: c.Comment(m), Family: family(m),
+		Aliases: opt.GetAliases(), In: m, Out: out, Facility: opt, catalogue: c,
+	}
+	c.facilities = append(c.facilities, e)
+	return c.add(e)
+}
+
 func (c *Catalogue) add(e *Entry) error {
 	for _, name := range append([]string{e.Name}, e.Aliases...) {
 		if other, ok := c.byName[name]; ok {
@@ -234,7 +275,10 @@ func (c *Catalogue) Commands() []*Entry { return c.commands }
 // Queries are all methods that are offered to the model, by name.
 func (c *Catalogue) Queries() []*Entry { return c.queries }
 
-// Lookup finds a command or query by its name or an accepted older name.
+// Facilities are what the agent itself can do, by name. They are tools of the model and nothing else.
+func (c *Catalogue) Facilities() []*Entry { return c.facilities }
+
+// Lookup finds a command, query or facility by its name or an accepted older name.
 func (c *Catalogue) Lookup(name string) (*Entry, bool) {
 	e, ok := c.byName[name]
 	return e, ok

@@ -22,16 +22,17 @@ const (
 	CeilingMaxTargets = 500
 )
 
-// Entry is one command or query: all that schemas, the command line, dispatch and policy see of it.
+// Entry is one command, query or facility: all that schemas, the command line, dispatch and policy see of it.
 type Entry struct {
-	Name    string   // lowerCamel, for example closeTabs
-	Summary string   // from the comment
-	Family  string   // the declaring file, for example tabs
-	Aliases []string // accepted, never advertised
-	In      protoreflect.MessageDescriptor
-	Out     protoreflect.MessageDescriptor
-	Command *optionv1.Command             // nil for a query
-	Method  protoreflect.MethodDescriptor // nil for a command
+	Name     string   // lowerCamel, for example closeTabs
+	Summary  string   // from the comment
+	Family   string   // the declaring file, for example tabs
+	Aliases  []string // accepted, never advertised
+	In       protoreflect.MessageDescriptor
+	Out      protoreflect.MessageDescriptor
+	Command  *optionv1.Command             // nil unless it is a command
+	Method   protoreflect.MethodDescriptor // nil unless it is a query
+	Facility *optionv1.Facility            // nil unless it is something that the agent itself can do
 
 	catalogue *Catalogue
 	member    protoreflect.FieldDescriptor

@@ -34,10 +34,10 @@ var _ Turner = (*turn.Runner)(nil)
 // Config is what a book is made of.
 type Config struct {
 	Store  Store
-	Turner Turner    // nil if no model is set
-	Model  string    // its name
-	Hint   string    // what to set if there is none
-	Random io.Reader // safe for concurrent use
+	Turner Turner
+	Models []turn.Choice // the default first; none if no model is set
+	Hint   string        // what to set if there is none
+	Random io.Reader     // safe for concurrent use
 	Now    func() time.Time
 	Log    *slog.Logger
 }
@@ -78,9 +78,7 @@ func (b *Book) Run(ctx context.Context) error {
 	}
 	b.mu.Unlock()
 	b.turns.Wait()
-	if b.config.Turner != nil {
-		b.config.Turner.Wait()
-	}
+	b.config.Turner.Wait()
 	return nil
 }
 
@@ -95,7 +93,7 @@ type Request struct {
 // Chat stores a message and begins the turn that answers it. Unless the request is detached, the turn stops when ctx
 // ends.
 func (b *Book) Chat(ctx context.Context, request Request) (*Feed, error) {
-	if b.config.Turner == nil {
+	if len(b.config.Models) == 0 {
 		return nil, errorf(NoModel, "%s", b.config.Hint)
 	}
 	select {
@@ -187,7 +185,7 @@ func (b *Book) begin(ctx context.Context, c Conversation, isNew bool, r *run, me
 	}
 	said := model.Message{Role: model.RoleUser, Text: message}
 	err = j.store(ctx, Change{New: isNew, Durable: true, Messages: []model.Message{said}, Events: []*agentv1.Event{
-		{Kind: &agentv1.Event_TurnStarted{TurnStarted: &agentv1.TurnStarted{Model: b.config.Model}}},
+		{Kind: &agentv1.Event_TurnStarted{TurnStarted: &agentv1.TurnStarted{Model: b.config.Models[0].Name}}},
 		{Kind: &agentv1.Event_Message{Message: &agentv1.Message{Role: agentv1.Role_ROLE_USER, Text: message}}},
 	}})
 	if err != nil {
@@ -216,7 +214,8 @@ func (b *Book) guarded(ctx context.Context, j *journal, history []model.Message,
 		}
 	}()
 	return b.config.Turner.Run(ctx, turn.Task{
-		Workspace: j.conversation.Workspace, Principal: j.conversation.ID, Origin: from, History: history, Journal: j,
+		Workspace: j.conversation.Workspace, Conversation: j.conversation.ID, Root: j.conversation.ID, TurnID: j.turn, Origin: from,
+		History: history, Journal: j,
 	})
 }
 

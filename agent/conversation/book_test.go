@@ -42,9 +42,9 @@ func (m *memory) Append(_ context.Context, change conversation.Change) error {
 type lingerer struct{ release chan struct{} }
 
 func (l lingerer) Run(ctx context.Context, task turn.Task) error {
-	err := task.Journal.Record(ctx, nil, &agentv1.Event{Kind: &agentv1.Event_TurnEnded{TurnEnded: &agentv1.TurnEnded{
+	err := task.Journal.Record(ctx, turn.Entry{Events: []*agentv1.Event{{Kind: &agentv1.Event_TurnEnded{TurnEnded: &agentv1.TurnEnded{
 		Reason: agentv1.TurnEnd_TURN_END_ANSWERED,
-	}}})
+	}}}}})
 	<-l.release
 	return err
 }
@@ -56,7 +56,7 @@ func TestTheNextTurnMayBeginWhenTheEndIsTold(t *testing.T) {
 	t.Parallel()
 	l := lingerer{make(chan struct{})}
 	b := conversation.New(conversation.Config{
-		Store: &memory{}, Turner: l, Random: rand.Reader, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Store: &memory{}, Turner: l, Models: []turn.Choice{{Name: "test"}}, Random: rand.Reader, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -89,7 +89,7 @@ func TestTheLastFeedEndsWithTheTurn(t *testing.T) {
 	l := lingerer{make(chan struct{})}
 	close(l.release)
 	b := conversation.New(conversation.Config{
-		Store: &memory{}, Turner: l, Random: rand.Reader, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Store: &memory{}, Turner: l, Models: []turn.Choice{{Name: "test"}}, Random: rand.Reader, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -24,9 +24,14 @@ type journal struct {
 	last         uint64 // number of the last event
 }
 
-// Record stores messages and events, then tells the events. With the last one the next turn may begin.
-func (j *journal) Record(ctx context.Context, messages []model.Message, events ...*agentv1.Event) error {
-	return j.store(ctx, Change{Messages: messages, Events: events})
+// Next says what holds for the next request to a model.
+func (j *journal) Next(context.Context) (turn.Step, error) {
+	return turn.Step{Choices: j.book.config.Models, Hint: j.book.config.Hint}, nil
+}
+
+// Record stores an entry, then tells its events. With the last one the next turn may begin.
+func (j *journal) Record(ctx context.Context, entry turn.Entry) error {
+	return j.store(ctx, Change{Messages: entry.Messages, Events: entry.Events})
 }
 
 // Delta tells a piece of an answer.

@@ -30,7 +30,11 @@ func Register(server *connect.Server, config Config) {
 
 var _ agentv1connect.AgentServiceHandler = (*handler)(nil)
 
-type handler struct{ config Config }
+type handler struct {
+	agentv1connect.UnimplementedAgentServiceHandler
+
+	config Config
+}
 
 // Chat begins a turn and sends its events until it ends or the caller goes away.
 func (h *handler) Chat(ctx context.Context, req *agentv1.ChatRequest, stream agentv1connect.AgentServiceChatServerStream) error {

@@ -266,8 +266,9 @@ func TestAJournalThatFailsWhileACallWaits(t *testing.T) {
 		close(gone)
 		return ctx.Err()
 	}
+	j.choices = b.choices
 	err := b.runner.Run(t.Context(), turn.Task{
-		Principal: "c1", History: []model.Message{{Role: model.RoleUser, Text: "close"}}, Journal: j,
+		Conversation: "c1", History: []model.Message{{Role: model.RoleUser, Text: "close"}}, Journal: j,
 	})
 	<-gone
 	if !errors.Is(err, full) {
@@ -308,9 +309,9 @@ func TestAPersonMayTakeThreeDays(t *testing.T) {
 				return ctx.Err()
 			}
 		}
-		runner := turn.New(turn.Config{Model: &brief{}, Tools: tools, Commander: world, Querier: world, Random: zeros{}, Log: slog.New(slog.DiscardHandler)})
-		j, began := &journal{}, time.Now()
-		if err := runner.Run(t.Context(), turn.Task{Principal: "c1", History: []model.Message{{Role: model.RoleUser, Text: "open"}}, Journal: j}); err != nil {
+		runner := turn.New(turn.Config{Tools: tools, Commander: world, Querier: world, Random: zeros{}, Log: slog.New(slog.DiscardHandler)})
+		j, began := &journal{choices: []turn.Choice{{Name: "brief", Model: &brief{}}}}, time.Now()
+		if err := runner.Run(t.Context(), turn.Task{Conversation: "c1", History: []model.Message{{Role: model.RoleUser, Text: "open"}}, Journal: j}); err != nil {
 			t.Fatal(err)
 		}
 		if j.end() != agentv1.TurnEnd_TURN_END_ANSWERED || time.Since(began) != 72*time.Hour || len(world.Tabs()) != 1 {

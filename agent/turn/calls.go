@@ -220,7 +220,7 @@ func (s *session) perform(ctx context.Context, c *call, n *news) (answer tool.An
 		return s.refused(ctx, c, err)
 	}
 	request := Call{
-		Workspace: s.task.Workspace, Principal: s.task.Principal, Conversation: s.task.Principal, Origin: s.task.Origin, Action: action,
+		Workspace: s.task.Workspace, Principal: s.task.Conversation, Conversation: s.task.Root, Origin: s.task.Origin, Action: action,
 		Asked:    func(a *controlv1.Approval) { n.asked(c, a) },
 		Resolved: func(a *controlv1.Approval) { n.resolved(c, a) },
 	}
@@ -238,7 +238,7 @@ func (s *session) perform(ctx context.Context, c *call, n *news) (answer tool.An
 func (s *session) query(ctx context.Context, c *call) tool.Answer {
 	ask := func() (proto.Message, error) {
 		return s.config.Querier.Query(ctx, Query{
-			Workspace: s.task.Workspace, Principal: s.task.Principal, Conversation: s.task.Principal, Origin: s.task.Origin,
+			Workspace: s.task.Workspace, Principal: s.task.Conversation, Conversation: s.task.Root, Origin: s.task.Origin,
 			Method: c.tool.Entry.Method.FullName(), Request: c.decoded.Message,
 		})
 	}

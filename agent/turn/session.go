@@ -15,12 +15,24 @@ type session struct {
 	*Runner
 	task    Task
 	history []model.Message
+	spent   Spent
 	guard   *guard
 }
 
 // round asks the model once and runs the tools that it calls. It says whether the turn has ended.
 func (s *session) round(ctx context.Context, number int) (bool, error) {
-	answer, err := s.config.Model.Complete(ctx, model.Request{Messages: s.history, Tools: s.tools}, model.Sink{
+	step, err := s.task.Journal.Next(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return true, s.stopped(ctx, model.Turn{})
+	case err != nil:
+		return false, err
+	case len(step.Choices) == 0:
+		return true, s.failed(ctx, model.Turn{}, step.Hint)
+	}
+	s.history = append(s.history, step.Messages...)
+	s.spent.Rounds = number
+	answer, err := step.Choices[0].Model.Complete(ctx, model.Request{Messages: s.history, Tools: s.tools}, model.Sink{
 		OnText:      func(piece string) { s.task.Journal.Delta(textDelta(piece)) },
 		OnReasoning: func(piece string) { s.task.Journal.Delta(reasoningDelta(piece)) },
 	})
@@ -59,7 +71,7 @@ func (s *session) round(ctx context.Context, number int) (bool, error) {
 // record stores messages and events, and adds the messages to the history.
 func (s *session) record(ctx context.Context, messages []model.Message, events ...*agentv1.Event) error {
 	s.history = append(s.history, messages...)
-	return s.task.Journal.Record(ctx, messages, events...)
+	return s.task.Journal.Record(ctx, Entry{Messages: messages, Events: events, Spent: s.spent})
 }
 
 // end is the last thing that a turn does.

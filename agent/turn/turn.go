@@ -23,7 +23,6 @@ import (
 
 	"throwbar.dev/throwbar/agent/model"
 	"throwbar.dev/throwbar/agent/tool"
-	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 )
@@ -37,11 +36,17 @@ type Model interface {
 // Call is a command and who sends it where.
 type Call struct {
 	Workspace    string
-	Principal    string // the conversation
-	Conversation string
+	Principal    string           // the conversation
+	Conversation string           // the one at the root, where a person decides
 	Origin       controlv1.Origin // interactive if a person follows the turn
 	DeviceIDs    []string         // empty where the ids in the action say which
 	Action       *commandv1.Action
+
+	// Key is the same whenever this call is made again after a restart of the server.
+	Key string
+	// Durable says that the command goes on if the server stops: the call is made again then, with Again set. Whatever was
+	// written down under its key is joined, and only if nothing was it is sent.
+	Durable, Again bool
 
 	// Asked is told of each approval that the command waits for, before it waits, and Resolved of how each of them ended,
 	// before Command returns. Both return at once and may be called from any goroutine.
@@ -71,14 +76,6 @@ type Querier interface {
 	Query(ctx context.Context, query Query) (proto.Message, error)
 }
 
-// Journal keeps what happens in a turn.
-type Journal interface {
-	// Record stores messages of the history and events in one step. It does so even if ctx has ended.
-	Record(ctx context.Context, messages []model.Message, events ...*agentv1.Event) error
-	// Delta passes on a piece of an answer, which is not stored.
-	Delta(event *agentv1.Event)
-}
-
 // Refusal is an error of a tool with a text for the model.
 type Refusal struct {
 	Code    commandv1.ErrorCode
@@ -95,15 +92,15 @@ const (
 
 // Config is what turns are made of.
 type Config struct {
-	Model     Model
-	Tools     *tool.Set
-	Commander Commander
-	Querier   Querier
-	Random    io.Reader // of the marks around data from outside; safe for concurrent use
-	Log       *slog.Logger
-	Rounds    int  // how often the model is asked in one turn; DefaultRounds if zero
-	Parallel  int  // how many reads run at once; DefaultParallel if zero
-	Strict    bool // mend nothing in the model's arguments
+	Tools      *tool.Set
+	Commander  Commander
+	Querier    Querier
+	Facilities Facilities // may be nil
+	Random     io.Reader  // of the marks around data from outside; safe for concurrent use
+	Log        *slog.Logger
+	Rounds     int  // how often the model is asked in one turn; DefaultRounds if zero
+	Parallel   int  // how many reads run at once; DefaultParallel if zero
+	Strict     bool // mend nothing in the model's arguments
 }
 
 // Runner runs turns, any number at once.
@@ -130,20 +127,10 @@ func New(config Config) *Runner {
 // Wait waits until every call of a tool has come back. Call it when no turn runs any more.
 func (r *Runner) Wait() { r.calls.Wait() }
 
-// Task is one turn.
-type Task struct {
-	Workspace string
-	Principal string // the conversation
-	Origin    controlv1.Origin
-	// History is the conversation so far; it ends with the message that begins the turn.
-	History []model.Message
-	Journal Journal
-}
-
 // Run runs a turn to its end, which is an event in the journal. It returns an error only if the journal failed.
 func (r *Runner) Run(ctx context.Context, task Task) error {
-	s := &session{Runner: r, task: task, history: append([]model.Message{r.system}, task.History...), guard: newGuard()}
-	for round := 1; ; round++ {
+	s := &session{Runner: r, task: task, history: append([]model.Message{r.system}, task.History...), spent: task.Spent, guard: newGuard()}
+	for round := task.Spent.Rounds + 1; ; round++ {
 		done, err := s.round(ctx, round)
 		if done || err != nil {
 			return err

@@ -26,6 +26,7 @@ import (
 // journal keeps everything in memory.
 type journal struct {
 	mu       sync.Mutex
+	choices  []turn.Choice
 	messages []model.Message
 	events   []*agentv1.Event
 	deltas   string
@@ -33,14 +34,20 @@ type journal struct {
 	fail     error
 }
 
-func (j *journal) Record(_ context.Context, messages []model.Message, events ...*agentv1.Event) error {
+func (j *journal) Next(context.Context) (turn.Step, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return turn.Step{Choices: j.choices}, nil
+}
+
+func (j *journal) Record(_ context.Context, entry turn.Entry) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.fail != nil {
 		return j.fail
 	}
-	j.messages = append(j.messages, messages...)
-	j.events = append(j.events, events...)
+	j.messages = append(j.messages, entry.Messages...)
+	j.events = append(j.events, entry.Events...)
 	return nil
 }
 
@@ -55,11 +62,12 @@ func (j *journal) Delta(event *agentv1.Event) {
 
 // bench is a runner with a scripted model and a world to act on.
 type bench struct {
-	t      *testing.T
-	model  *modeltest.Server
-	world  *agenttest.World
-	runner *turn.Runner
-	log    *strings.Builder
+	t       *testing.T
+	model   *modeltest.Server
+	world   *agenttest.World
+	runner  *turn.Runner
+	choices []turn.Choice
+	log     *strings.Builder
 }
 
 func newBench(t *testing.T, script ...modeltest.Step) *bench {
@@ -80,7 +88,8 @@ func newBenchWith(t *testing.T, image []byte, config turn.Config, script ...mode
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Model, config.Commander, config.Querier, config.Random = client, b.world, b.world, rand.Reader
+	b.choices = []turn.Choice{{Name: "test", Model: client}}
+	config.Commander, config.Querier, config.Random = b.world, b.world, rand.Reader
 	config.Log = slog.New(slog.NewTextHandler(b.log, nil))
 	b.runner = turn.New(config)
 	t.Cleanup(b.runner.Wait)
@@ -91,7 +100,8 @@ func newBenchWith(t *testing.T, image []byte, config turn.Config, script ...mode
 func (b *bench) say(ctx context.Context, j *journal, text string) {
 	b.t.Helper()
 	j.messages = append(j.messages, model.Message{Role: model.RoleUser, Text: text})
-	err := b.runner.Run(ctx, turn.Task{Workspace: "w", Principal: "c1", History: slices.Clone(j.messages), Journal: j})
+	j.choices = b.choices
+	err := b.runner.Run(ctx, turn.Task{Workspace: "w", Conversation: "c1", Root: "c1", History: slices.Clone(j.messages), Journal: j})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -442,7 +452,7 @@ func TestAJournalThatFailsEndsTheTurn(t *testing.T) {
 	b := newBench(t, modeltest.Use("openTab", map[string]any{"deviceId": "lap", "url": "https://a.example"}))
 	full := errors.New("disk full")
 	err := b.runner.Run(t.Context(), turn.Task{
-		History: []model.Message{{Role: model.RoleUser, Text: "open"}}, Journal: &journal{fail: full},
+		History: []model.Message{{Role: model.RoleUser, Text: "open"}}, Journal: &journal{fail: full, choices: b.choices},
 	})
 	if !errors.Is(err, full) || len(b.world.Commands()) != 0 {
 		t.Errorf("%v; commands: %v", err, b.world.Commands())

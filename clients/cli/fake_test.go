@@ -37,6 +37,8 @@ func ago(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(now().
 
 // fake is a small server: the control and agent services with two devices, one of them offline.
 type fake struct {
+	agentv1connect.UnimplementedAgentServiceHandler
+
 	url      string
 	image    []byte
 	rawImage []byte // sent in place of image

@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file throwbar/option/v1/option.proto.
  */
 export const file_throwbar_option_v1_option: GenFile = /*@__PURE__*/
-  fileDesc("Ch90aHJvd2Jhci9vcHRpb24vdjEvb3B0aW9uLnByb3RvEhJ0aHJvd2Jhci5vcHRpb24udjEiqQIKB0NvbW1hbmQSKgoGZWZmZWN0GAEgASgOMhoudGhyb3diYXIub3B0aW9uLnYxLkVmZmVjdBIuCghhcHByb3ZhbBgCIAEoDjIcLnRocm93YmFyLm9wdGlvbi52MS5BcHByb3ZhbBISCgppZGVtcG90ZW50GAMgASgIEhMKC21heF90YXJnZXRzGAQgASgNEiYKA3R0bBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIqCgdtYXhfdHRsGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEgwKBHVuZG8YByABKAkSJgoEa2VlcBgIIAEoDjIYLnRocm93YmFyLm9wdGlvbi52MS5LZWVwEg8KB2FsaWFzZXMYCSADKAkiMgoGQWNjZXNzEigKBXNjb3BlGAEgASgOMhkudGhyb3diYXIub3B0aW9uLnYxLlNjb3BlIhcKBFRvb2wSDwoHYWxpYXNlcxgBIAMoCSpgCgZFZmZlY3QSFgoSRUZGRUNUX1VOU1BFQ0lGSUVEEAASDwoLRUZGRUNUX1JFQUQQARIVChFFRkZFQ1RfUkVWRVJTSUJMRRACEhYKEkVGRkVDVF9ERVNUUlVDVElWRRADKk4KCEFwcHJvdmFsEhgKFEFQUFJPVkFMX1VOU1BFQ0lGSUVEEAASEQoNQVBQUk9WQUxfQVVUTxABEhUKEUFQUFJPVkFMX1JFUVVJUkVEEAIqjgEKBlRhcmdldBIWChJUQVJHRVRfVU5TUEVDSUZJRUQQABIOCgpUQVJHRVRfVEFCEAESEQoNVEFSR0VUX1dJTkRPVxACEhAKDFRBUkdFVF9HUk9VUBADEhAKDFRBUkdFVF9TQVZFRBAEEhEKDVRBUkdFVF9ERVZJQ0UQBRISCg5UQVJHRVRfVEFCX1VSTBAGKjsKBEtlZXASFAoQS0VFUF9VTlNQRUNJRklFRBAAEg4KCktFRVBfU0FWRUQQARINCglLRUVQX1VORE8QAiqJAQoFU2NvcGUSFQoRU0NPUEVfVU5TUEVDSUZJRUQQABIQCgxTQ09QRV9QVUJMSUMQARIQCgxTQ09QRV9WSUVXRVIQAhISCg5TQ09QRV9PUEVSQVRPUhADEg8KC1NDT1BFX09XTkVSEAQSEAoMU0NPUEVfREVWSUNFEAUSDgoKU0NPUEVfSE9PSxAGOlgKB2NvbW1hbmQSHy5nb29nbGUucHJvdG9idWYuTWVzc2FnZU9wdGlvbnMYuY4DIAEoCzIbLnRocm93YmFyLm9wdGlvbi52MS5Db21tYW5kUgdjb21tYW5kOj0KCXNlbnNpdGl2ZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYuY4DIAEoCFIJc2Vuc2l0aXZlOlMKBnRhcmdldBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYuo4DIAEoDjIaLnRocm93YmFyLm9wdGlvbi52MS5UYXJnZXRSBnRhcmdldDpMChFyZXF1aXJlc19hcHByb3ZhbBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYu44DIAEoCFIQcmVxdWlyZXNBcHByb3ZhbDpUCgZhY2Nlc3MSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxi5jgMgASgLMhoudGhyb3diYXIub3B0aW9uLnYxLkFjY2Vzc1IGYWNjZXNzOk4KBHRvb2wSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxi6jgMgASgLMhgudGhyb3diYXIub3B0aW9uLnYxLlRvb2xSBHRvb2xCOlo4dGhyb3diYXIuZGV2L3Rocm93YmFyL2dlbi9nby90aHJvd2Jhci9vcHRpb24vdjE7b3B0aW9udjFiBnByb3RvMw", [file_google_protobuf_descriptor, file_google_protobuf_duration]);
+  fileDesc("Ch90aHJvd2Jhci9vcHRpb24vdjEvb3B0aW9uLnByb3RvEhJ0aHJvd2Jhci5vcHRpb24udjEiqQIKB0NvbW1hbmQSKgoGZWZmZWN0GAEgASgOMhoudGhyb3diYXIub3B0aW9uLnYxLkVmZmVjdBIuCghhcHByb3ZhbBgCIAEoDjIcLnRocm93YmFyLm9wdGlvbi52MS5BcHByb3ZhbBISCgppZGVtcG90ZW50GAMgASgIEhMKC21heF90YXJnZXRzGAQgASgNEiYKA3R0bBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIqCgdtYXhfdHRsGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEgwKBHVuZG8YByABKAkSJgoEa2VlcBgIIAEoDjIYLnRocm93YmFyLm9wdGlvbi52MS5LZWVwEg8KB2FsaWFzZXMYCSADKAkiMgoGQWNjZXNzEigKBXNjb3BlGAEgASgOMhkudGhyb3diYXIub3B0aW9uLnYxLlNjb3BlIhcKBFRvb2wSDwoHYWxpYXNlcxgBIAMoCSJYCghGYWNpbGl0eRIqCgZlZmZlY3QYASABKA4yGi50aHJvd2Jhci5vcHRpb24udjEuRWZmZWN0Eg8KB2dyYW50ZWQYAiABKAgSDwoHYWxpYXNlcxgDIAMoCSpgCgZFZmZlY3QSFgoSRUZGRUNUX1VOU1BFQ0lGSUVEEAASDwoLRUZGRUNUX1JFQUQQARIVChFFRkZFQ1RfUkVWRVJTSUJMRRACEhYKEkVGRkVDVF9ERVNUUlVDVElWRRADKk4KCEFwcHJvdmFsEhgKFEFQUFJPVkFMX1VOU1BFQ0lGSUVEEAASEQoNQVBQUk9WQUxfQVVUTxABEhUKEUFQUFJPVkFMX1JFUVVJUkVEEAIqjgEKBlRhcmdldBIWChJUQVJHRVRfVU5TUEVDSUZJRUQQABIOCgpUQVJHRVRfVEFCEAESEQoNVEFSR0VUX1dJTkRPVxACEhAKDFRBUkdFVF9HUk9VUBADEhAKDFRBUkdFVF9TQVZFRBAEEhEKDVRBUkdFVF9ERVZJQ0UQBRISCg5UQVJHRVRfVEFCX1VSTBAGKjsKBEtlZXASFAoQS0VFUF9VTlNQRUNJRklFRBAAEg4KCktFRVBfU0FWRUQQARINCglLRUVQX1VORE8QAiqJAQoFU2NvcGUSFQoRU0NPUEVfVU5TUEVDSUZJRUQQABIQCgxTQ09QRV9QVUJMSUMQARIQCgxTQ09QRV9WSUVXRVIQAhISCg5TQ09QRV9PUEVSQVRPUhADEg8KC1NDT1BFX09XTkVSEAQSEAoMU0NPUEVfREVWSUNFEAUSDgoKU0NPUEVfSE9PSxAGOlgKB2NvbW1hbmQSHy5nb29nbGUucHJvdG9idWYuTWVzc2FnZU9wdGlvbnMYuY4DIAEoCzIbLnRocm93YmFyLm9wdGlvbi52MS5Db21tYW5kUgdjb21tYW5kOlsKCGZhY2lsaXR5Eh8uZ29vZ2xlLnByb3RvYnVmLk1lc3NhZ2VPcHRpb25zGLqOAyABKAsyHC50aHJvd2Jhci5vcHRpb24udjEuRmFjaWxpdHlSCGZhY2lsaXR5Oj0KCXNlbnNpdGl2ZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYuY4DIAEoCFIJc2Vuc2l0aXZlOlMKBnRhcmdldBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYuo4DIAEoDjIaLnRocm93YmFyLm9wdGlvbi52MS5UYXJnZXRSBnRhcmdldDpMChFyZXF1aXJlc19hcHByb3ZhbBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYu44DIAEoCFIQcmVxdWlyZXNBcHByb3ZhbDpUCgZhY2Nlc3MSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxi5jgMgASgLMhoudGhyb3diYXIub3B0aW9uLnYxLkFjY2Vzc1IGYWNjZXNzOk4KBHRvb2wSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxi6jgMgASgLMhgudGhyb3diYXIub3B0aW9uLnYxLlRvb2xSBHRvb2xCOlo4dGhyb3diYXIuZGV2L3Rocm93YmFyL2dlbi9nby90aHJvd2Jhci9vcHRpb24vdjE7b3B0aW9udjFiBnByb3RvMw", [file_google_protobuf_descriptor, file_google_protobuf_duration]);
 
 /**
  * Command says how a member of the Action union behaves.
@@ -137,6 +137,42 @@ export type Tool = Message<"throwbar.option.v1.Tool"> & {
  */
 export const ToolSchema: GenMessage<Tool> = /*@__PURE__*/
   messageDesc(file_throwbar_option_v1_option, 2);
+
+/**
+ * Facility says that a message is a call of something that the agent itself can do, and its nested Result the answer.
+ * It is a tool of the model and nothing else: neither a command of a device nor a method of a service.
+ *
+ * @generated from message throwbar.option.v1.Facility
+ */
+export type Facility = Message<"throwbar.option.v1.Facility"> & {
+  /**
+   * The strongest thing that it can do.
+   *
+   * @generated from field: throwbar.option.v1.Effect effect = 1;
+   */
+  effect: Effect;
+
+  /**
+   * Off unless a conversation's grants name it.
+   *
+   * @generated from field: bool granted = 2;
+   */
+  granted: boolean;
+
+  /**
+   * Names of older documents that callers may still use. Accepted, never advertised.
+   *
+   * @generated from field: repeated string aliases = 3;
+   */
+  aliases: string[];
+};
+
+/**
+ * Describes the message throwbar.option.v1.Facility.
+ * Use `create(FacilitySchema)` to create a new message.
+ */
+export const FacilitySchema: GenMessage<Facility> = /*@__PURE__*/
+  messageDesc(file_throwbar_option_v1_option, 3);
 
 /**
  * Effect is the strongest thing that a command can do to a device.
@@ -381,12 +417,20 @@ export const command: GenExtension<MessageOptions, Command> = /*@__PURE__*/
   extDesc(file_throwbar_option_v1_option, 0);
 
 /**
+ * Set where a message is a call of something that the agent itself can do.
+ *
+ * @generated from extension: throwbar.option.v1.Facility facility = 51002;
+ */
+export const facility: GenExtension<MessageOptions, Facility> = /*@__PURE__*/
+  extDesc(file_throwbar_option_v1_option, 1);
+
+/**
  * Redacted in logs, events and the audit record.
  *
  * @generated from extension: bool sensitive = 51001;
  */
 export const sensitive: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
-  extDesc(file_throwbar_option_v1_option, 1);
+  extDesc(file_throwbar_option_v1_option, 2);
 
 /**
  * What the ids in this field point at.
@@ -394,7 +438,7 @@ export const sensitive: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
  * @generated from extension: throwbar.option.v1.Target target = 51002;
  */
 export const target: GenExtension<FieldOptions, Target> = /*@__PURE__*/
-  extDesc(file_throwbar_option_v1_option, 2);
+  extDesc(file_throwbar_option_v1_option, 3);
 
 /**
  * On a bool of a command: where it is true, a person always has to agree.
@@ -402,7 +446,7 @@ export const target: GenExtension<FieldOptions, Target> = /*@__PURE__*/
  * @generated from extension: bool requires_approval = 51003;
  */
 export const requires_approval: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
-  extDesc(file_throwbar_option_v1_option, 3);
+  extDesc(file_throwbar_option_v1_option, 4);
 
 /**
  * Who may call the method.
@@ -410,7 +454,7 @@ export const requires_approval: GenExtension<FieldOptions, boolean> = /*@__PURE_
  * @generated from extension: throwbar.option.v1.Access access = 51001;
  */
 export const access: GenExtension<MethodOptions, Access> = /*@__PURE__*/
-  extDesc(file_throwbar_option_v1_option, 4);
+  extDesc(file_throwbar_option_v1_option, 5);
 
 /**
  * Set where the method is offered to the model.
@@ -418,5 +462,5 @@ export const access: GenExtension<MethodOptions, Access> = /*@__PURE__*/
  * @generated from extension: throwbar.option.v1.Tool tool = 51002;
  */
 export const tool: GenExtension<MethodOptions, Tool> = /*@__PURE__*/
-  extDesc(file_throwbar_option_v1_option, 5);
+  extDesc(file_throwbar_option_v1_option, 6);
 

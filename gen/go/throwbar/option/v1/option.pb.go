@@ -540,6 +540,71 @@ func (x *Tool) GetAliases() []string {
 	return nil
 }
 
+// Facility says that a message is a call of something that the agent itself can do, and its nested Result the answer.
+// It is a tool of the model and nothing else: neither a command of a device nor a method of a service.
+type Facility struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The strongest thing that it can do.
+	Effect Effect `protobuf:"varint,1,opt,name=effect,proto3,enum=throwbar.option.v1.Effect" json:"effect,omitempty"`
+	// Off unless a conversation's grants name it.
+	Granted bool `protobuf:"varint,2,opt,name=granted,proto3" json:"granted,omitempty"`
+	// Names of older documents that callers may still use. Accepted, never advertised.
+	Aliases       []string `protobuf:"bytes,3,rep,name=aliases,proto3" json:"aliases,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Facility) Reset() {
+	*x = Facility{}
+	mi := &file_throwbar_option_v1_option_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Facility) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Facility) ProtoMessage() {}
+
+func (x *Facility) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_option_v1_option_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Facility.ProtoReflect.Descriptor instead.
+func (*Facility) Descriptor() ([]byte, []int) {
+	return file_throwbar_option_v1_option_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Facility) GetEffect() Effect {
+	if x != nil {
+		return x.Effect
+	}
+	return Effect_EFFECT_UNSPECIFIED
+}
+
+func (x *Facility) GetGranted() bool {
+	if x != nil {
+		return x.Granted
+	}
+	return false
+}
+
+func (x *Facility) GetAliases() []string {
+	if x != nil {
+		return x.Aliases
+	}
+	return nil
+}
+
 var file_throwbar_option_v1_option_proto_extTypes = []protoimpl.ExtensionInfo{
 	{
 		ExtendedType:  (*descriptorpb.MessageOptions)(nil),
@@ -547,6 +612,14 @@ var file_throwbar_option_v1_option_proto_extTypes = []protoimpl.ExtensionInfo{
 		Field:         51001,
 		Name:          "throwbar.option.v1.command",
 		Tag:           "bytes,51001,opt,name=command",
+		Filename:      "throwbar/option/v1/option.proto",
+	},
+	{
+		ExtendedType:  (*descriptorpb.MessageOptions)(nil),
+		ExtensionType: (*Facility)(nil),
+		Field:         51002,
+		Name:          "throwbar.option.v1.facility",
+		Tag:           "bytes,51002,opt,name=facility",
 		Filename:      "throwbar/option/v1/option.proto",
 	},
 	{
@@ -597,6 +670,10 @@ var (
 	//
 	// optional throwbar.option.v1.Command command = 51001;
 	E_Command = &file_throwbar_option_v1_option_proto_extTypes[0]
+	// Set where a message is a call of something that the agent itself can do.
+	//
+	// optional throwbar.option.v1.Facility facility = 51002;
+	E_Facility = &file_throwbar_option_v1_option_proto_extTypes[1]
 )
 
 // Extension fields to descriptorpb.FieldOptions.
@@ -604,15 +681,15 @@ var (
 	// Redacted in logs, events and the audit record.
 	//
 	// optional bool sensitive = 51001;
-	E_Sensitive = &file_throwbar_option_v1_option_proto_extTypes[1]
+	E_Sensitive = &file_throwbar_option_v1_option_proto_extTypes[2]
 	// What the ids in this field point at.
 	//
 	// optional throwbar.option.v1.Target target = 51002;
-	E_Target = &file_throwbar_option_v1_option_proto_extTypes[2]
+	E_Target = &file_throwbar_option_v1_option_proto_extTypes[3]
 	// On a bool of a command: where it is true, a person always has to agree.
 	//
 	// optional bool requires_approval = 51003;
-	E_RequiresApproval = &file_throwbar_option_v1_option_proto_extTypes[3]
+	E_RequiresApproval = &file_throwbar_option_v1_option_proto_extTypes[4]
 )
 
 // Extension fields to descriptorpb.MethodOptions.
@@ -620,11 +697,11 @@ var (
 	// Who may call the method.
 	//
 	// optional throwbar.option.v1.Access access = 51001;
-	E_Access = &file_throwbar_option_v1_option_proto_extTypes[4]
+	E_Access = &file_throwbar_option_v1_option_proto_extTypes[5]
 	// Set where the method is offered to the model.
 	//
 	// optional throwbar.option.v1.Tool tool = 51002;
-	E_Tool = &file_throwbar_option_v1_option_proto_extTypes[5]
+	E_Tool = &file_throwbar_option_v1_option_proto_extTypes[6]
 )
 
 var File_throwbar_option_v1_option_proto protoreflect.FileDescriptor
@@ -648,7 +725,11 @@ const file_throwbar_option_v1_option_proto_rawDesc = "" +
 	"\x06Access\x12/\n" +
 	"\x05scope\x18\x01 \x01(\x0e2\x19.throwbar.option.v1.ScopeR\x05scope\" \n" +
 	"\x04Tool\x12\x18\n" +
-	"\aaliases\x18\x01 \x03(\tR\aaliases*`\n" +
+	"\aaliases\x18\x01 \x03(\tR\aaliases\"r\n" +
+	"\bFacility\x122\n" +
+	"\x06effect\x18\x01 \x01(\x0e2\x1a.throwbar.option.v1.EffectR\x06effect\x12\x18\n" +
+	"\agranted\x18\x02 \x01(\bR\agranted\x12\x18\n" +
+	"\aaliases\x18\x03 \x03(\tR\aaliases*`\n" +
 	"\x06Effect\x12\x16\n" +
 	"\x12EFFECT_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vEFFECT_READ\x10\x01\x12\x15\n" +
@@ -681,7 +762,8 @@ const file_throwbar_option_v1_option_proto_rawDesc = "" +
 	"\fSCOPE_DEVICE\x10\x05\x12\x0e\n" +
 	"\n" +
 	"SCOPE_HOOK\x10\x06:X\n" +
-	"\acommand\x12\x1f.google.protobuf.MessageOptions\x18\xb9\x8e\x03 \x01(\v2\x1b.throwbar.option.v1.CommandR\acommand:=\n" +
+	"\acommand\x12\x1f.google.protobuf.MessageOptions\x18\xb9\x8e\x03 \x01(\v2\x1b.throwbar.option.v1.CommandR\acommand:[\n" +
+	"\bfacility\x12\x1f.google.protobuf.MessageOptions\x18\xba\x8e\x03 \x01(\v2\x1c.throwbar.option.v1.FacilityR\bfacility:=\n" +
 	"\tsensitive\x12\x1d.google.protobuf.FieldOptions\x18\xb9\x8e\x03 \x01(\bR\tsensitive:S\n" +
 	"\x06target\x12\x1d.google.protobuf.FieldOptions\x18\xba\x8e\x03 \x01(\x0e2\x1a.throwbar.option.v1.TargetR\x06target:L\n" +
 	"\x11requires_approval\x12\x1d.google.protobuf.FieldOptions\x18\xbb\x8e\x03 \x01(\bR\x10requiresApproval:T\n" +
@@ -701,7 +783,7 @@ func file_throwbar_option_v1_option_proto_rawDescGZIP() []byte {
 }
 
 var file_throwbar_option_v1_option_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_throwbar_option_v1_option_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_throwbar_option_v1_option_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_throwbar_option_v1_option_proto_goTypes = []any{
 	(Effect)(0),                         // 0: throwbar.option.v1.Effect
 	(Approval)(0),                       // 1: throwbar.option.v1.Approval
@@ -711,33 +793,37 @@ var file_throwbar_option_v1_option_proto_goTypes = []any{
 	(*Command)(nil),                     // 5: throwbar.option.v1.Command
 	(*Access)(nil),                      // 6: throwbar.option.v1.Access
 	(*Tool)(nil),                        // 7: throwbar.option.v1.Tool
-	(*durationpb.Duration)(nil),         // 8: google.protobuf.Duration
-	(*descriptorpb.MessageOptions)(nil), // 9: google.protobuf.MessageOptions
-	(*descriptorpb.FieldOptions)(nil),   // 10: google.protobuf.FieldOptions
-	(*descriptorpb.MethodOptions)(nil),  // 11: google.protobuf.MethodOptions
+	(*Facility)(nil),                    // 8: throwbar.option.v1.Facility
+	(*durationpb.Duration)(nil),         // 9: google.protobuf.Duration
+	(*descriptorpb.MessageOptions)(nil), // 10: google.protobuf.MessageOptions
+	(*descriptorpb.FieldOptions)(nil),   // 11: google.protobuf.FieldOptions
+	(*descriptorpb.MethodOptions)(nil),  // 12: google.protobuf.MethodOptions
 }
 var file_throwbar_option_v1_option_proto_depIdxs = []int32{
 	0,  // 0: throwbar.option.v1.Command.effect:type_name -> throwbar.option.v1.Effect
 	1,  // 1: throwbar.option.v1.Command.approval:type_name -> throwbar.option.v1.Approval
-	8,  // 2: throwbar.option.v1.Command.ttl:type_name -> google.protobuf.Duration
-	8,  // 3: throwbar.option.v1.Command.max_ttl:type_name -> google.protobuf.Duration
+	9,  // 2: throwbar.option.v1.Command.ttl:type_name -> google.protobuf.Duration
+	9,  // 3: throwbar.option.v1.Command.max_ttl:type_name -> google.protobuf.Duration
 	3,  // 4: throwbar.option.v1.Command.keep:type_name -> throwbar.option.v1.Keep
 	4,  // 5: throwbar.option.v1.Access.scope:type_name -> throwbar.option.v1.Scope
-	9,  // 6: throwbar.option.v1.command:extendee -> google.protobuf.MessageOptions
-	10, // 7: throwbar.option.v1.sensitive:extendee -> google.protobuf.FieldOptions
-	10, // 8: throwbar.option.v1.target:extendee -> google.protobuf.FieldOptions
-	10, // 9: throwbar.option.v1.requires_approval:extendee -> google.protobuf.FieldOptions
-	11, // 10: throwbar.option.v1.access:extendee -> google.protobuf.MethodOptions
-	11, // 11: throwbar.option.v1.tool:extendee -> google.protobuf.MethodOptions
-	5,  // 12: throwbar.option.v1.command:type_name -> throwbar.option.v1.Command
-	2,  // 13: throwbar.option.v1.target:type_name -> throwbar.option.v1.Target
-	6,  // 14: throwbar.option.v1.access:type_name -> throwbar.option.v1.Access
-	7,  // 15: throwbar.option.v1.tool:type_name -> throwbar.option.v1.Tool
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	12, // [12:16] is the sub-list for extension type_name
-	6,  // [6:12] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	0,  // 6: throwbar.option.v1.Facility.effect:type_name -> throwbar.option.v1.Effect
+	10, // 7: throwbar.option.v1.command:extendee -> google.protobuf.MessageOptions
+	10, // 8: throwbar.option.v1.facility:extendee -> google.protobuf.MessageOptions
+	11, // 9: throwbar.option.v1.sensitive:extendee -> google.protobuf.FieldOptions
+	11, // 10: throwbar.option.v1.target:extendee -> google.protobuf.FieldOptions
+	11, // 11: throwbar.option.v1.requires_approval:extendee -> google.protobuf.FieldOptions
+	12, // 12: throwbar.option.v1.access:extendee -> google.protobuf.MethodOptions
+	12, // 13: throwbar.option.v1.tool:extendee -> google.protobuf.MethodOptions
+	5,  // 14: throwbar.option.v1.command:type_name -> throwbar.option.v1.Command
+	8,  // 15: throwbar.option.v1.facility:type_name -> throwbar.option.v1.Facility
+	2,  // 16: throwbar.option.v1.target:type_name -> throwbar.option.v1.Target
+	6,  // 17: throwbar.option.v1.access:type_name -> throwbar.option.v1.Access
+	7,  // 18: throwbar.option.v1.tool:type_name -> throwbar.option.v1.Tool
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	14, // [14:19] is the sub-list for extension type_name
+	7,  // [7:14] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_throwbar_option_v1_option_proto_init() }
@@ -751,8 +837,8 @@ func file_throwbar_option_v1_option_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_throwbar_option_v1_option_proto_rawDesc), len(file_throwbar_option_v1_option_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   3,
-			NumExtensions: 6,
+			NumMessages:   4,
+			NumExtensions: 7,
 			NumServices:   0,
 		},
 		GoTypes:           file_throwbar_option_v1_option_proto_goTypes,

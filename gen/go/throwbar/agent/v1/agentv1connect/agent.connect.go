@@ -28,8 +28,45 @@ const (
 const (
 	// AgentServiceChatProcedure is the procedure name of the AgentService's Chat RPC.
 	AgentServiceChatProcedure = "/throwbar.agent.v1.AgentService/Chat"
+	// AgentServiceSendProcedure is the procedure name of the AgentService's Send RPC.
+	AgentServiceSendProcedure = "/throwbar.agent.v1.AgentService/Send"
+	// AgentServiceWatchConversationProcedure is the procedure name of the AgentService's
+	// WatchConversation RPC.
+	AgentServiceWatchConversationProcedure = "/throwbar.agent.v1.AgentService/WatchConversation"
 	// AgentServiceStopTurnProcedure is the procedure name of the AgentService's StopTurn RPC.
 	AgentServiceStopTurnProcedure = "/throwbar.agent.v1.AgentService/StopTurn"
+	// AgentServiceListQueueProcedure is the procedure name of the AgentService's ListQueue RPC.
+	AgentServiceListQueueProcedure = "/throwbar.agent.v1.AgentService/ListQueue"
+	// AgentServiceEditQueuedProcedure is the procedure name of the AgentService's EditQueued RPC.
+	AgentServiceEditQueuedProcedure = "/throwbar.agent.v1.AgentService/EditQueued"
+	// AgentServiceRemoveQueuedProcedure is the procedure name of the AgentService's RemoveQueued RPC.
+	AgentServiceRemoveQueuedProcedure = "/throwbar.agent.v1.AgentService/RemoveQueued"
+	// AgentServiceCreateConversationProcedure is the procedure name of the AgentService's
+	// CreateConversation RPC.
+	AgentServiceCreateConversationProcedure = "/throwbar.agent.v1.AgentService/CreateConversation"
+	// AgentServiceGetConversationProcedure is the procedure name of the AgentService's GetConversation
+	// RPC.
+	AgentServiceGetConversationProcedure = "/throwbar.agent.v1.AgentService/GetConversation"
+	// AgentServiceUpdateConversationProcedure is the procedure name of the AgentService's
+	// UpdateConversation RPC.
+	AgentServiceUpdateConversationProcedure = "/throwbar.agent.v1.AgentService/UpdateConversation"
+	// AgentServiceArchiveConversationProcedure is the procedure name of the AgentService's
+	// ArchiveConversation RPC.
+	AgentServiceArchiveConversationProcedure = "/throwbar.agent.v1.AgentService/ArchiveConversation"
+	// AgentServiceReopenConversationProcedure is the procedure name of the AgentService's
+	// ReopenConversation RPC.
+	AgentServiceReopenConversationProcedure = "/throwbar.agent.v1.AgentService/ReopenConversation"
+	// AgentServiceResolveConversationProcedure is the procedure name of the AgentService's
+	// ResolveConversation RPC.
+	AgentServiceResolveConversationProcedure = "/throwbar.agent.v1.AgentService/ResolveConversation"
+	// AgentServiceGetToolOutputProcedure is the procedure name of the AgentService's GetToolOutput RPC.
+	AgentServiceGetToolOutputProcedure = "/throwbar.agent.v1.AgentService/GetToolOutput"
+	// AgentServiceListToolsProcedure is the procedure name of the AgentService's ListTools RPC.
+	AgentServiceListToolsProcedure = "/throwbar.agent.v1.AgentService/ListTools"
+	// AgentServiceListModelsProcedure is the procedure name of the AgentService's ListModels RPC.
+	AgentServiceListModelsProcedure = "/throwbar.agent.v1.AgentService/ListModels"
+	// AgentServiceListAgentsProcedure is the procedure name of the AgentService's ListAgents RPC.
+	AgentServiceListAgentsProcedure = "/throwbar.agent.v1.AgentService/ListAgents"
 	// AgentServiceListConversationsProcedure is the procedure name of the AgentService's
 	// ListConversations RPC.
 	AgentServiceListConversationsProcedure = "/throwbar.agent.v1.AgentService/ListConversations"
@@ -47,11 +84,123 @@ var (
 			Procedure:  AgentServiceChatProcedure,
 		}
 	})
+	agentServiceSendSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_throwbar_agent_v1_agent_proto.Services().ByName("AgentService").Methods().ByName("Send"),
+			Procedure:  AgentServiceSendProcedure,
+		}
+	})
+	agentServiceWatchConversationSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeServer,
+			Schema:     v1.File_throwbar_agent_v1_agent_proto.Services().ByName("AgentService").Methods().ByName("WatchConversation"),
+			Procedure:  AgentServiceWatchConversationProcedure,
+		}
+	})
 	agentServiceStopTurnSpec = sync.OnceValue(func() connect.Spec {
 		return connect.Spec{
 			StreamType: connect.StreamTypeUnary,
 			Schema:     v1.File_throwbar_agent_v1_agent_proto.Services().ByName("AgentService").Methods().ByName("StopTurn"),
 			Procedure:  AgentServiceStopTurnProcedure,
+		}
+	})
+	agentServiceListQueueSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType:       connect.StreamTypeUnary,
+			Schema:           v1.File_throwbar_agent_v1_agent_proto.Services().ByName("AgentService").Methods().ByName("ListQueue"),
+			Procedure:        AgentServiceListQueueProcedure,
+			IdempotencyLevel: connect.IdempotencyNoSideEffects,
+		}
+	})
+	agentServiceEditQueuedSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_throwbar_agent_v1_agent_proto.Services().ByName("AgentService").Methods().ByName("EditQueued"),
+			Procedure:  AgentServiceEditQueuedProcedure,
+		}
+	})
+	agentServiceRemoveQueuedSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_throwbar_agent_v1_agent_proto.Services().ByName("AgentService").Methods().ByName("RemoveQueued"),
+			Procedure:  AgentServiceRemoveQueuedProcedure,
+		}
+	})
+	agentServiceCreateConversationSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_throwbar_agent_v1_agent_proto.Services().ByName("AgentService").Methods().ByName("CreateConversation"),
+			Procedure:  AgentServiceCreateConversationProcedure,
+		}
+	})
+	agentServiceGetConversationSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType:       connect.StreamTypeUnary,
+			Schema:           v1.File_throwbar_agent_v1_agent_proto.Services().ByName("AgentService").Methods().ByName("GetConversation"),
+			Procedure:        AgentServiceGetConversationProcedure,
+			IdempotencyLevel: connect.IdempotencyNoSideEffects,
+		}
+	})
+	agentServiceUpdateConversationSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_throwbar_agent_v1_agent_proto.Services().ByName("AgentService").Methods().ByName("UpdateConversation"),
+			Procedure:  AgentServiceUpdateConversationProcedure,
+		}
+	})
+	agentServiceArchiveConversationSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_throwbar_agent_v1_agent_proto.Services().ByName("AgentService").Methods().ByName("ArchiveConversation"),
+			Procedure:  AgentServiceArchiveConversationProcedure,
+		}
+	})
+	agentServiceReopenConversationSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_throwbar_agent_v1_agent_proto.Services().ByName("AgentService").Methods().ByName("ReopenConversation"),
+			Procedure:  AgentServiceReopenConversationProcedure,
+		}
+	})
+	agentServiceResolveConversationSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType:       connect.StreamTypeUnary,
+			Schema:           v1.File_throwbar_agent_v1_agent_proto.Services().ByName("AgentService").Methods().ByName("ResolveConversation"),
+			Procedure:        AgentServiceResolveConversationProcedure,
+			IdempotencyLevel: connect.IdempotencyNoSideEffects,
+		}
+	})
+	agentServiceGetToolOutputSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType:       connect.StreamTypeUnary,
+			Schema:           v1.File_throwbar_agent_v1_agent_proto.Services().ByName("AgentService").Methods().ByName("GetToolOutput"),
+			Procedure:        AgentServiceGetToolOutputProcedure,
+			IdempotencyLevel: connect.IdempotencyNoSideEffects,
+		}
+	})
+	agentServiceListToolsSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType:       connect.StreamTypeUnary,
+			Schema:           v1.File_throwbar_agent_v1_agent_proto.Services().ByName("AgentService").Methods().ByName("ListTools"),
+			Procedure:        AgentServiceListToolsProcedure,
+			IdempotencyLevel: connect.IdempotencyNoSideEffects,
+		}
+	})
+	agentServiceListModelsSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType:       connect.StreamTypeUnary,
+			Schema:           v1.File_throwbar_agent_v1_agent_proto.Services().ByName("AgentService").Methods().ByName("ListModels"),
+			Procedure:        AgentServiceListModelsProcedure,
+			IdempotencyLevel: connect.IdempotencyNoSideEffects,
+		}
+	})
+	agentServiceListAgentsSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType:       connect.StreamTypeUnary,
+			Schema:           v1.File_throwbar_agent_v1_agent_proto.Services().ByName("AgentService").Methods().ByName("ListAgents"),
+			Procedure:        AgentServiceListAgentsProcedure,
+			IdempotencyLevel: connect.IdempotencyNoSideEffects,
 		}
 	})
 	agentServiceListConversationsSpec = sync.OnceValue(func() connect.Spec {
@@ -84,8 +233,38 @@ var (
 type AgentServiceClient interface {
 	// Say something in a conversation and follow the turn. If the caller goes away the turn stops, unless detached is set.
 	Chat(context.Context, *v1.ChatRequest) (AgentServiceChatClientStream, error)
+	// Say something in a conversation and return at once: a turn begins, or the message waits for the one that runs.
+	Send(context.Context, *v1.SendRequest) (*v1.SendResponse, error)
+	// Follow a conversation from a place on: what is stored comes once and in order, also over restarts of the server.
+	WatchConversation(context.Context, *v1.WatchConversationRequest) (AgentServiceWatchConversationClientStream, error)
 	// Stop the turn that runs in a conversation.
 	StopTurn(context.Context, *v1.StopTurnRequest) (*v1.StopTurnResponse, error)
+	// List the messages that wait in a conversation, in the order in which they will be read.
+	ListQueue(context.Context, *v1.ListQueueRequest) (*v1.ListQueueResponse, error)
+	// Change the text of a message of a person that waits.
+	EditQueued(context.Context, *v1.EditQueuedRequest) (*v1.EditQueuedResponse, error)
+	// Take back a message that waits.
+	RemoveQueued(context.Context, *v1.RemoveQueuedRequest) (*v1.RemoveQueuedResponse, error)
+	// Begin a conversation without saying anything in it yet.
+	CreateConversation(context.Context, *v1.CreateConversationRequest) (*v1.CreateConversationResponse, error)
+	// Get one conversation, by its id or handle; an archived one by its id.
+	GetConversation(context.Context, *v1.GetConversationRequest) (*v1.GetConversationResponse, error)
+	// Change the title or the settings of a conversation. It holds from the next step of a turn that runs.
+	UpdateConversation(context.Context, *v1.UpdateConversationRequest) (*v1.UpdateConversationResponse, error)
+	// Archive a conversation: its handle is free, and nothing can be said in it. A turn that runs is stopped.
+	ArchiveConversation(context.Context, *v1.ArchiveConversationRequest) (*v1.ArchiveConversationResponse, error)
+	// Open an archived conversation again.
+	ReopenConversation(context.Context, *v1.ReopenConversationRequest) (*v1.ReopenConversationResponse, error)
+	// Say which open conversation a handle means: one, none, or several.
+	ResolveConversation(context.Context, *v1.ResolveConversationRequest) (*v1.ResolveConversationResponse, error)
+	// Get the whole text of a tool's answer, also where the model was told only a part of it.
+	GetToolOutput(context.Context, *v1.GetToolOutputRequest) (*v1.GetToolOutputResponse, error)
+	// List what a conversation can be granted: every tool, with its group and a line on what it does.
+	ListTools(context.Context, *v1.ListToolsRequest) (*v1.ListToolsResponse, error)
+	// List the models that are configured.
+	ListModels(context.Context, *v1.ListModelsRequest) (*v1.ListModelsResponse, error)
+	// List the agents that are defined.
+	ListAgents(context.Context, *v1.ListAgentsRequest) (*v1.ListAgentsResponse, error)
 	// List conversations, the last used first.
 	ListConversations(context.Context, *v1.ListConversationsRequest) (*v1.ListConversationsResponse, error)
 	// List the stored events of a conversation, oldest first.
@@ -120,12 +299,63 @@ func (s AgentServiceChatClientStream) Close() error {
 	return s.stream.Close()
 }
 
+// AgentServiceWatchConversationClientStream is the client stream for the AgentService's
+// WatchConversation RPC.
+type AgentServiceWatchConversationClientStream struct {
+	stream connect.ClientStream
+}
+
+// Receive returns the next response message from the server.
+func (s AgentServiceWatchConversationClientStream) Receive() (*v1.WatchConversationResponse, error) {
+	var res v1.WatchConversationResponse
+	if err := s.stream.Receive(&res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+// Close releases the stream's resources. It is idempotent and is typically deferred to clean up a
+// stream abandoned before io.EOF.
+func (s AgentServiceWatchConversationClientStream) Close() error {
+	return s.stream.Close()
+}
+
 // AgentServiceHandler is an implementation of the throwbar.agent.v1.AgentService service.
 type AgentServiceHandler interface {
 	// Say something in a conversation and follow the turn. If the caller goes away the turn stops, unless detached is set.
 	Chat(context.Context, *v1.ChatRequest, AgentServiceChatServerStream) error
+	// Say something in a conversation and return at once: a turn begins, or the message waits for the one that runs.
+	Send(context.Context, *v1.SendRequest) (*v1.SendResponse, error)
+	// Follow a conversation from a place on: what is stored comes once and in order, also over restarts of the server.
+	WatchConversation(context.Context, *v1.WatchConversationRequest, AgentServiceWatchConversationServerStream) error
 	// Stop the turn that runs in a conversation.
 	StopTurn(context.Context, *v1.StopTurnRequest) (*v1.StopTurnResponse, error)
+	// List the messages that wait in a conversation, in the order in which they will be read.
+	ListQueue(context.Context, *v1.ListQueueRequest) (*v1.ListQueueResponse, error)
+	// Change the text of a message of a person that waits.
+	EditQueued(context.Context, *v1.EditQueuedRequest) (*v1.EditQueuedResponse, error)
+	// Take back a message that waits.
+	RemoveQueued(context.Context, *v1.RemoveQueuedRequest) (*v1.RemoveQueuedResponse, error)
+	// Begin a conversation without saying anything in it yet.
+	CreateConversation(context.Context, *v1.CreateConversationRequest) (*v1.CreateConversationResponse, error)
+	// Get one conversation, by its id or handle; an archived one by its id.
+	GetConversation(context.Context, *v1.GetConversationRequest) (*v1.GetConversationResponse, error)
+	// Change the title or the settings of a conversation. It holds from the next step of a turn that runs.
+	UpdateConversation(context.Context, *v1.UpdateConversationRequest) (*v1.UpdateConversationResponse, error)
+	// Archive a conversation: its handle is free, and nothing can be said in it. A turn that runs is stopped.
+	ArchiveConversation(context.Context, *v1.ArchiveConversationRequest) (*v1.ArchiveConversationResponse, error)
+	// Open an archived conversation again.
+	ReopenConversation(context.Context, *v1.ReopenConversationRequest) (*v1.ReopenConversationResponse, error)
+	// Say which open conversation a handle means: one, none, or several.
+	ResolveConversation(context.Context, *v1.ResolveConversationRequest) (*v1.ResolveConversationResponse, error)
+	// Get the whole text of a tool's answer, also where the model was told only a part of it.
+	GetToolOutput(context.Context, *v1.GetToolOutputRequest) (*v1.GetToolOutputResponse, error)
+	// List what a conversation can be granted: every tool, with its group and a line on what it does.
+	ListTools(context.Context, *v1.ListToolsRequest) (*v1.ListToolsResponse, error)
+	// List the models that are configured.
+	ListModels(context.Context, *v1.ListModelsRequest) (*v1.ListModelsResponse, error)
+	// List the agents that are defined.
+	ListAgents(context.Context, *v1.ListAgentsRequest) (*v1.ListAgentsResponse, error)
 	// List conversations, the last used first.
 	ListConversations(context.Context, *v1.ListConversationsRequest) (*v1.ListConversationsResponse, error)
 	// List the stored events of a conversation, oldest first.
@@ -140,7 +370,22 @@ func RegisterAgentServiceHandler(server *connect.Server, svc AgentServiceHandler
 	adapter := agentServiceHandler{svc: svc}
 	server.Register(
 		connect.Method{Spec: agentServiceChatSpec(), Handler: adapter.chat},
+		connect.Method{Spec: agentServiceSendSpec(), Handler: adapter.send},
+		connect.Method{Spec: agentServiceWatchConversationSpec(), Handler: adapter.watchConversation},
 		connect.Method{Spec: agentServiceStopTurnSpec(), Handler: adapter.stopTurn},
+		connect.Method{Spec: agentServiceListQueueSpec(), Handler: adapter.listQueue},
+		connect.Method{Spec: agentServiceEditQueuedSpec(), Handler: adapter.editQueued},
+		connect.Method{Spec: agentServiceRemoveQueuedSpec(), Handler: adapter.removeQueued},
+		connect.Method{Spec: agentServiceCreateConversationSpec(), Handler: adapter.createConversation},
+		connect.Method{Spec: agentServiceGetConversationSpec(), Handler: adapter.getConversation},
+		connect.Method{Spec: agentServiceUpdateConversationSpec(), Handler: adapter.updateConversation},
+		connect.Method{Spec: agentServiceArchiveConversationSpec(), Handler: adapter.archiveConversation},
+		connect.Method{Spec: agentServiceReopenConversationSpec(), Handler: adapter.reopenConversation},
+		connect.Method{Spec: agentServiceResolveConversationSpec(), Handler: adapter.resolveConversation},
+		connect.Method{Spec: agentServiceGetToolOutputSpec(), Handler: adapter.getToolOutput},
+		connect.Method{Spec: agentServiceListToolsSpec(), Handler: adapter.listTools},
+		connect.Method{Spec: agentServiceListModelsSpec(), Handler: adapter.listModels},
+		connect.Method{Spec: agentServiceListAgentsSpec(), Handler: adapter.listAgents},
 		connect.Method{Spec: agentServiceListConversationsSpec(), Handler: adapter.listConversations},
 		connect.Method{Spec: agentServiceListEventsSpec(), Handler: adapter.listEvents},
 		connect.Method{Spec: agentServiceGetModelSpec(), Handler: adapter.getModel},
@@ -162,6 +407,22 @@ func (s AgentServiceChatServerStream) Send(res *v1.ChatResponse) error {
 	return s.stream.Send(res)
 }
 
+// AgentServiceWatchConversationServerStream is the server stream for the AgentService's
+// WatchConversation RPC.
+type AgentServiceWatchConversationServerStream struct {
+	stream connect.ServerStream
+}
+
+// SendHeaders flushes the response headers without a message. The first Send does this implicitly.
+func (s AgentServiceWatchConversationServerStream) SendHeaders() error {
+	return s.stream.SendHeaders()
+}
+
+// Send sends a response message to the client.
+func (s AgentServiceWatchConversationServerStream) Send(res *v1.WatchConversationResponse) error {
+	return s.stream.Send(res)
+}
+
 // UnimplementedAgentServiceHandler returns CodeUnimplemented from all methods.
 type UnimplementedAgentServiceHandler struct{}
 
@@ -169,8 +430,68 @@ func (UnimplementedAgentServiceHandler) Chat(context.Context, *v1.ChatRequest, A
 	return connect.NewError(connect.CodeUnimplemented, "throwbar.agent.v1.AgentService.Chat is not implemented")
 }
 
+func (UnimplementedAgentServiceHandler) Send(context.Context, *v1.SendRequest) (*v1.SendResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.agent.v1.AgentService.Send is not implemented")
+}
+
+func (UnimplementedAgentServiceHandler) WatchConversation(context.Context, *v1.WatchConversationRequest, AgentServiceWatchConversationServerStream) error {
+	return connect.NewError(connect.CodeUnimplemented, "throwbar.agent.v1.AgentService.WatchConversation is not implemented")
+}
+
 func (UnimplementedAgentServiceHandler) StopTurn(context.Context, *v1.StopTurnRequest) (*v1.StopTurnResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.agent.v1.AgentService.StopTurn is not implemented")
+}
+
+func (UnimplementedAgentServiceHandler) ListQueue(context.Context, *v1.ListQueueRequest) (*v1.ListQueueResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.agent.v1.AgentService.ListQueue is not implemented")
+}
+
+func (UnimplementedAgentServiceHandler) EditQueued(context.Context, *v1.EditQueuedRequest) (*v1.EditQueuedResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.agent.v1.AgentService.EditQueued is not implemented")
+}
+
+func (UnimplementedAgentServiceHandler) RemoveQueued(context.Context, *v1.RemoveQueuedRequest) (*v1.RemoveQueuedResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.agent.v1.AgentService.RemoveQueued is not implemented")
+}
+
+func (UnimplementedAgentServiceHandler) CreateConversation(context.Context, *v1.CreateConversationRequest) (*v1.CreateConversationResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.agent.v1.AgentService.CreateConversation is not implemented")
+}
+
+func (UnimplementedAgentServiceHandler) GetConversation(context.Context, *v1.GetConversationRequest) (*v1.GetConversationResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.agent.v1.AgentService.GetConversation is not implemented")
+}
+
+func (UnimplementedAgentServiceHandler) UpdateConversation(context.Context, *v1.UpdateConversationRequest) (*v1.UpdateConversationResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.agent.v1.AgentService.UpdateConversation is not implemented")
+}
+
+func (UnimplementedAgentServiceHandler) ArchiveConversation(context.Context, *v1.ArchiveConversationRequest) (*v1.ArchiveConversationResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.agent.v1.AgentService.ArchiveConversation is not implemented")
+}
+
+func (UnimplementedAgentServiceHandler) ReopenConversation(context.Context, *v1.ReopenConversationRequest) (*v1.ReopenConversationResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.agent.v1.AgentService.ReopenConversation is not implemented")
+}
+
+func (UnimplementedAgentServiceHandler) ResolveConversation(context.Context, *v1.ResolveConversationRequest) (*v1.ResolveConversationResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.agent.v1.AgentService.ResolveConversation is not implemented")
+}
+
+func (UnimplementedAgentServiceHandler) GetToolOutput(context.Context, *v1.GetToolOutputRequest) (*v1.GetToolOutputResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.agent.v1.AgentService.GetToolOutput is not implemented")
+}
+
+func (UnimplementedAgentServiceHandler) ListTools(context.Context, *v1.ListToolsRequest) (*v1.ListToolsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.agent.v1.AgentService.ListTools is not implemented")
+}
+
+func (UnimplementedAgentServiceHandler) ListModels(context.Context, *v1.ListModelsRequest) (*v1.ListModelsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.agent.v1.AgentService.ListModels is not implemented")
+}
+
+func (UnimplementedAgentServiceHandler) ListAgents(context.Context, *v1.ListAgentsRequest) (*v1.ListAgentsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "throwbar.agent.v1.AgentService.ListAgents is not implemented")
 }
 
 func (UnimplementedAgentServiceHandler) ListConversations(context.Context, *v1.ListConversationsRequest) (*v1.ListConversationsResponse, error) {
@@ -197,9 +518,129 @@ func (c *agentServiceClient) Chat(ctx context.Context, req *v1.ChatRequest) (Age
 	return AgentServiceChatClientStream{stream: stream}, nil
 }
 
+func (c *agentServiceClient) Send(ctx context.Context, req *v1.SendRequest) (*v1.SendResponse, error) {
+	var res v1.SendResponse
+	if err := c.client.CallUnary(ctx, agentServiceSendSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *agentServiceClient) WatchConversation(ctx context.Context, req *v1.WatchConversationRequest) (AgentServiceWatchConversationClientStream, error) {
+	stream, err := c.client.CallServerStream(ctx, agentServiceWatchConversationSpec(), req)
+	if err != nil {
+		return AgentServiceWatchConversationClientStream{}, err
+	}
+	return AgentServiceWatchConversationClientStream{stream: stream}, nil
+}
+
 func (c *agentServiceClient) StopTurn(ctx context.Context, req *v1.StopTurnRequest) (*v1.StopTurnResponse, error) {
 	var res v1.StopTurnResponse
 	if err := c.client.CallUnary(ctx, agentServiceStopTurnSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *agentServiceClient) ListQueue(ctx context.Context, req *v1.ListQueueRequest) (*v1.ListQueueResponse, error) {
+	var res v1.ListQueueResponse
+	if err := c.client.CallUnary(ctx, agentServiceListQueueSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *agentServiceClient) EditQueued(ctx context.Context, req *v1.EditQueuedRequest) (*v1.EditQueuedResponse, error) {
+	var res v1.EditQueuedResponse
+	if err := c.client.CallUnary(ctx, agentServiceEditQueuedSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *agentServiceClient) RemoveQueued(ctx context.Context, req *v1.RemoveQueuedRequest) (*v1.RemoveQueuedResponse, error) {
+	var res v1.RemoveQueuedResponse
+	if err := c.client.CallUnary(ctx, agentServiceRemoveQueuedSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *agentServiceClient) CreateConversation(ctx context.Context, req *v1.CreateConversationRequest) (*v1.CreateConversationResponse, error) {
+	var res v1.CreateConversationResponse
+	if err := c.client.CallUnary(ctx, agentServiceCreateConversationSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *agentServiceClient) GetConversation(ctx context.Context, req *v1.GetConversationRequest) (*v1.GetConversationResponse, error) {
+	var res v1.GetConversationResponse
+	if err := c.client.CallUnary(ctx, agentServiceGetConversationSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *agentServiceClient) UpdateConversation(ctx context.Context, req *v1.UpdateConversationRequest) (*v1.UpdateConversationResponse, error) {
+	var res v1.UpdateConversationResponse
+	if err := c.client.CallUnary(ctx, agentServiceUpdateConversationSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *agentServiceClient) ArchiveConversation(ctx context.Context, req *v1.ArchiveConversationRequest) (*v1.ArchiveConversationResponse, error) {
+	var res v1.ArchiveConversationResponse
+	if err := c.client.CallUnary(ctx, agentServiceArchiveConversationSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *agentServiceClient) ReopenConversation(ctx context.Context, req *v1.ReopenConversationRequest) (*v1.ReopenConversationResponse, error) {
+	var res v1.ReopenConversationResponse
+	if err := c.client.CallUnary(ctx, agentServiceReopenConversationSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *agentServiceClient) ResolveConversation(ctx context.Context, req *v1.ResolveConversationRequest) (*v1.ResolveConversationResponse, error) {
+	var res v1.ResolveConversationResponse
+	if err := c.client.CallUnary(ctx, agentServiceResolveConversationSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *agentServiceClient) GetToolOutput(ctx context.Context, req *v1.GetToolOutputRequest) (*v1.GetToolOutputResponse, error) {
+	var res v1.GetToolOutputResponse
+	if err := c.client.CallUnary(ctx, agentServiceGetToolOutputSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *agentServiceClient) ListTools(ctx context.Context, req *v1.ListToolsRequest) (*v1.ListToolsResponse, error) {
+	var res v1.ListToolsResponse
+	if err := c.client.CallUnary(ctx, agentServiceListToolsSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *agentServiceClient) ListModels(ctx context.Context, req *v1.ListModelsRequest) (*v1.ListModelsResponse, error) {
+	var res v1.ListModelsResponse
+	if err := c.client.CallUnary(ctx, agentServiceListModelsSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *agentServiceClient) ListAgents(ctx context.Context, req *v1.ListAgentsRequest) (*v1.ListAgentsResponse, error) {
+	var res v1.ListAgentsResponse
+	if err := c.client.CallUnary(ctx, agentServiceListAgentsSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -239,12 +680,188 @@ func (h agentServiceHandler) chat(ctx context.Context, _ connect.Spec, stream co
 	return h.svc.Chat(ctx, &req, AgentServiceChatServerStream{stream: stream})
 }
 
+func (h agentServiceHandler) send(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.SendRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.Send(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h agentServiceHandler) watchConversation(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.WatchConversationRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	return h.svc.WatchConversation(ctx, &req, AgentServiceWatchConversationServerStream{stream: stream})
+}
+
 func (h agentServiceHandler) stopTurn(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
 	var req v1.StopTurnRequest
 	if err := stream.Receive(&req); err != nil {
 		return err
 	}
 	res, err := h.svc.StopTurn(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h agentServiceHandler) listQueue(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ListQueueRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ListQueue(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h agentServiceHandler) editQueued(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.EditQueuedRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.EditQueued(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h agentServiceHandler) removeQueued(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.RemoveQueuedRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.RemoveQueued(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h agentServiceHandler) createConversation(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.CreateConversationRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.CreateConversation(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h agentServiceHandler) getConversation(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.GetConversationRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.GetConversation(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h agentServiceHandler) updateConversation(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.UpdateConversationRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.UpdateConversation(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h agentServiceHandler) archiveConversation(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ArchiveConversationRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ArchiveConversation(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h agentServiceHandler) reopenConversation(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ReopenConversationRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ReopenConversation(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h agentServiceHandler) resolveConversation(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ResolveConversationRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ResolveConversation(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h agentServiceHandler) getToolOutput(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.GetToolOutputRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.GetToolOutput(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h agentServiceHandler) listTools(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ListToolsRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ListTools(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h agentServiceHandler) listModels(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ListModelsRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ListModels(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h agentServiceHandler) listAgents(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ListAgentsRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ListAgents(ctx, &req)
 	if err != nil {
 		return err
 	}
