@@ -21,6 +21,12 @@ const (
 	unknownTool  = "unknown_tool"
 )
 
+// NextMessage is the line between two messages of the user that are sent as one.
+const NextMessage = "(Next message:)"
+
+// CarriesImages reports whether a message of a repaired history is there only to show the images of results before it.
+func CarriesImages(m Message) bool { return m.Role == RoleUser && strings.HasPrefix(m.Text, imagesText) }
+
 // maxName is the longest name of a tool that every provider takes.
 const maxName = 64
 
