@@ -44,13 +44,17 @@ type Undo struct {
 	Origin       controlv1.Origin
 	Command      string // of a command or a dispatch; the newest that took something away if empty
 	Device       string // only there; everywhere if empty
+	// Key is the same whenever the call is made again after a restart, and Again is set then.
+	Key   string
+	Again bool
 
 	Asked, Resolved func(*controlv1.Approval)
 }
 
 // Undoer brings back what commands took away, by the road of every other command: policy and people are asked.
 type Undoer interface {
-	// Undo waits for the end on every device. An error that the model may read is a *turn.Refusal.
+	// Undo waits for the end on every device. What was begun under its key is followed and not begun again. An error that the
+	// model may read is a *turn.Refusal.
 	Undo(ctx context.Context, undo Undo) (*controlv1.UndoResponse, error)
 }
 
@@ -64,7 +68,10 @@ type Config struct {
 	// Bound gives the settings of an agent that is started from a definition: what both the definition and the rights of
 	// the conversation that starts it allow.
 	Bound func(parent conversation.Conversation, definition *configv1.AgentDefinition) (Bounded, error)
-	Log   *slog.Logger
+	// Permit is an error where policy does not let a call through, a *turn.Refusal if the model may read it; nil lets all
+	// through.
+	Permit func(ctx context.Context, call turn.FacilityCall) error
+	Log    *slog.Logger
 }
 
 // handler runs one facility.
@@ -122,6 +129,11 @@ func (f *Facilities) Call(ctx context.Context, call turn.FacilityCall) (proto.Me
 	run := f.table[call.Entry.In.FullName()]
 	if run == nil {
 		return nil, refuse(commandv1.ErrorCode_ERROR_CODE_UNSUPPORTED, "this server cannot do %s", call.Entry.Name)
+	}
+	if f.config.Permit != nil {
+		if err := f.config.Permit(ctx, call); err != nil {
+			return nil, f.explain(ctx, call, err, "policy could not be asked")
+		}
 	}
 	return run(ctx, call)
 }

@@ -2,7 +2,6 @@ package facility
 
 import (
 	"context"
-	"errors"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -12,28 +11,16 @@ import (
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 )
 
-// undo brings back what commands took away. What was named is brought back once, whoever asks how often: the server
-// keeps what is not back, and only that. "The newest" is another one after it is back, so that such a call is not made
-// again after a restart.
+// undo brings back what commands took away.
 func (f *Facilities) undo(ctx context.Context, call turn.FacilityCall, in *agentv1.Undo) (*agentv1.Undo_Result, error) {
 	if f.config.Undoer == nil {
 		return nil, refuse(commandv1.ErrorCode_ERROR_CODE_UNSUPPORTED, "nothing can be undone here")
 	}
-	if call.Again && in.GetCommandId() == "" {
-		return nil, refuse(commandv1.ErrorCode_ERROR_CODE_INTERRUPTED,
-			"the server was started again while this ran: it may be undone, in part or whole. Look before you undo anything else, or name the command")
-	}
 	res, err := f.config.Undoer.Undo(ctx, Undo{
-		Workspace: call.Workspace, Principal: call.Conversation, Conversation: call.Root, Origin: call.Origin,
+		Workspace: call.Workspace, Principal: call.Conversation, Conversation: call.Root, Origin: call.Origin, Key: call.Key, Again: call.Again,
 		Command: in.GetCommandId(), Device: in.GetDeviceId(), Asked: call.Asked, Resolved: call.Resolved,
 	})
-	var refusal *turn.Refusal
-	switch {
-	case err == nil:
-	case call.Again && errors.As(err, &refusal) && refusal.Code == commandv1.ErrorCode_ERROR_CODE_NOT_FOUND:
-		return nil, refuse(commandv1.ErrorCode_ERROR_CODE_INTERRUPTED,
-			"the server was started again while this ran: what was to be undone is back, or is being brought back just now. Look before you go on")
-	default:
+	if err != nil {
 		return nil, f.explain(ctx, call, err, "it could not be undone")
 	}
 	out := &agentv1.Undo_Result{UndoneCommandIds: res.GetUndoneCommandIds()}
