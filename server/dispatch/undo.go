@@ -46,7 +46,7 @@ func (d *Dispatcher) Undo(ctx context.Context, req UndoRequest) (*controlv1.Undo
 	if req.DryRun {
 		return &controlv1.UndoResponse{UndoneCommandIds: commandsOf(kept, nil), Outcomes: d.dryRun(send, parts).GetOutcomes()}, nil
 	}
-	res, err := d.await(ctx, false, func(answer func(*controlv1.DispatchResponse, error)) *Order {
+	res, err := d.await(ctx, send.stays, func(answer func(*controlv1.DispatchResponse, error)) *Order {
 		o := &Order{Request: send, Answer: answer, parts: parts}
 		d.accept(ctx, []*Order{o})
 		return o
