@@ -32,9 +32,10 @@ func (s *session) ask(ctx context.Context, step Step) (model.Turn, error) {
 
 // askOne asks one model.
 func (s *session) askOne(ctx context.Context, step Step, choice Choice) (model.Turn, error) {
-	system := model.Message{Role: model.RoleSystem, Text: prompt(s.hand.index, step)}
+	tools, _ := s.hand.offered(choice.Profile)
+	system := model.Message{Role: model.RoleSystem, Text: prompt(step)}
 	return choice.Model.Complete(ctx, model.Request{
-		Messages: slices.Concat([]model.Message{system}, s.history), Tools: s.hand.offered(choice.Profile),
+		Messages: slices.Concat([]model.Message{system}, s.history), Tools: tools,
 		MaxTokens: choice.Output, Effort: cmp.Or(step.Effort, choice.Effort),
 	}, model.Sink{
 		OnText:      func(piece string) { s.task.Journal.Delta(textDelta(piece)) },

@@ -46,9 +46,9 @@ func (s *session) prepareOne(made model.Call) *call {
 		c.failure = &a
 		return c
 	}
-	t, ok := s.hand.lookup(made.Name)
+	t, ok := s.hand.view.Lookup(made.Name)
 	if !ok {
-		return fail(s.hand.absent(made.Name))
+		return fail(s.hand.view.Absent(made.Name))
 	}
 	c.tool, c.name = t, t.Name
 	decoded, err := t.Decode(made.Arguments, s.config.Strict)
@@ -154,7 +154,7 @@ func (s *session) sideBySide(ctx context.Context, calls []*call, work []int, ans
 
 // answer records the result of a call.
 func (s *session) answer(ctx context.Context, c *call, a tool.Answer) error {
-	content, err := a.Print(s.config.Random)
+	content, whole, err := a.PrintWhole(s.config.Random)
 	if err != nil {
 		return fmt.Errorf("print result of %s: %w", c.name, err)
 	}
@@ -165,12 +165,16 @@ func (s *session) answer(ctx context.Context, c *call, a tool.Answer) error {
 	case !a.OK:
 		outcome = agentv1.Outcome_OUTCOME_FAILED
 	}
-	return s.keep(ctx, Entry{
-		Messages: []model.Message{{Role: model.RoleTool, CallID: c.id, Text: content}},
+	entry := Entry{
+		Messages: []model.Message{{Role: model.RoleTool, CallID: c.id, Text: content, Images: a.Images}},
 		Events: []*agentv1.Event{{Kind: &agentv1.Event_ToolResult{ToolResult: &agentv1.ToolResult{
-			CallId: c.id, Name: c.name, Outcome: outcome, Content: content,
+			CallId: c.id, Name: c.name, Outcome: outcome, Content: content, WholeBytes: uint64(len(whole)), Images: a.Images,
 		}}}},
-	})
+	}
+	if whole != "" {
+		entry.Outputs = []Output{{CallID: c.id, Text: whole}}
+	}
+	return s.keep(ctx, entry)
 }
 
 // await runs a call and waits for it, but not longer than the turn lives: a tool that does not come back must not hold

@@ -1,31 +1,24 @@
 package turn
 
 import (
-	"fmt"
-
 	"throwbar.dev/throwbar/agent/model"
 	"throwbar.dev/throwbar/agent/tool"
-	"throwbar.dev/throwbar/agent/tool/result"
 	"throwbar.dev/throwbar/agent/tool/schema"
 )
 
 // hand is the tools that a model has in one step.
 type hand struct {
-	set   *tool.Set
-	index string // which tools there are beside those that are offered
+	view   *tool.View
+	loaded []string // on demand, the newest last
+	budget int
 }
 
 // deal gives the model the tools of a step.
-func (s *session) deal(Step) { s.hand = hand{set: s.config.Tools} }
+func (s *session) deal(step Step) {
+	s.hand = hand{view: s.config.Tools.View(step.Access), loaded: s.config.Tools.Loaded(s.history), budget: s.config.ToolTokens}
+}
 
-func (h hand) offered(schema.Profile) []model.Tool { return h.set.Portable() }
-
-func (h hand) lookup(name string) (*tool.Tool, bool) { return h.set.Lookup(name) }
-
-func (h hand) absent(name string) tool.Answer {
-	text := fmt.Sprintf("there is no tool %q", result.Cut(name, 100))
-	if nearest := h.set.Nearest(name); nearest != "" {
-		text += "; did you mean " + nearest + "?"
-	}
-	return tool.Fail("unknown_tool", text)
+// offered are the tools that a request carries, and in a few lines which others there are.
+func (h hand) offered(profile schema.Profile) ([]model.Tool, string) {
+	return h.view.Offered(profile, h.loaded, h.budget)
 }

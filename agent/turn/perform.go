@@ -44,6 +44,8 @@ func (s *session) try(ctx context.Context, c *call, n *news) (tool.Answer, error
 		return s.withdraw(ctx, c, n)
 	case c.tool.Entry.Method != nil:
 		return s.query(ctx, c)
+	case c.tool.Finds():
+		return s.hand.view.Search(c.decoded), nil
 	case c.tool.Entry.Facility != nil:
 		return s.facility(ctx, c, n)
 	}
@@ -108,5 +110,5 @@ func (s *session) facility(ctx context.Context, c *call, n *news) (tool.Answer, 
 	if err != nil {
 		return tool.Answer{}, err
 	}
-	return c.tool.Found(response), nil
+	return c.tool.Answered(response), nil
 }

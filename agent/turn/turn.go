@@ -119,6 +119,7 @@ type Config struct {
 	Rounds     int           // how often the model is asked in one turn; DefaultRounds if zero, MaxRounds at most
 	Tokens     int64         // how many tokens one turn may use; DefaultTokens if zero
 	Time       time.Duration // how long one turn may take, waiting for people left out; DefaultTime if zero
+	ToolTokens int           // how many tokens the tools of a request may take; tool.DefaultBudget if zero
 	Parallel   int           // how many reads run at once; DefaultParallel if zero
 	Strict     bool          // mend nothing in the model's arguments
 }
