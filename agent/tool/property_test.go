@@ -119,7 +119,7 @@ func TestTheSchemaHidesNothing(t *testing.T) {
 	t.Parallel()
 	set := load(t, gen.Descriptors)
 	for _, tl := range set.Tools() {
-		if faults := schema.Lint(schema.Portable(tl.Schema)); len(faults) > 0 {
+		if faults := schema.Lint(schema.ProfilePortable, schema.Portable(tl.Schema)); len(faults) > 0 {
 			t.Errorf("%s: %v", tl.Name, faults)
 		}
 		for _, rule := range tl.Rules {
