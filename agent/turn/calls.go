@@ -116,7 +116,9 @@ func (s *session) batch(ctx context.Context, calls []*call) error {
 }
 
 // skips says whether a call is not made any more. One of an earlier process is, if only to be cancelled.
-func (s *session) skips(ctx context.Context, c *call) bool { return ctx.Err() != nil && (!c.again || s.stays(ctx)) }
+func (s *session) skips(ctx context.Context, c *call) bool {
+	return ctx.Err() != nil && (!c.again || s.stays(ctx))
+}
 
 // sideBySide runs calls, and records meanwhile what they tell of the approvals that they wait for.
 func (s *session) sideBySide(ctx context.Context, calls []*call, work []int, answers []tool.Answer, ran []bool) error {
