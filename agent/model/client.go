@@ -171,7 +171,7 @@ func (c *Client) Complete(ctx context.Context, request Request, sink Sink) (Turn
 	request.Messages = Repair(request.Messages)
 	body, err := c.encode(request)
 	if err != nil {
-		return Turn{}, fmt.Errorf("encode model request: %w", err)
+		return Turn{}, fmt.Errorf("%w: %w", errRequest, err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
