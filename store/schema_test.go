@@ -75,7 +75,7 @@ func sound() map[string]row {
 			"workspace": "default", "id": "m", "conversation_id": "v", "n": 1, "state": "waiting", "mode": 1, "sender": []byte{},
 			"chain_id": "c", "choice": []byte{}, "body": []byte("hello"), "delivery": 2, "turn_id": "", "sequence": 0, "created_at": at,
 		},
-		"agt_output": {"conversation_id": "v", "call_id": "c", "body": []byte{}},
+		"agt_output":  {"conversation_id": "v", "call_id": "c", "body": []byte{}},
 		"agt_event":   {"conversation_id": "v", "seq": 1, "time": at, "turn_id": "", "body": []byte{}},
 		"agt_message": {"conversation_id": "v", "n": 1, "body": []byte{}},
 	}
@@ -193,9 +193,9 @@ func refused() map[string][]row {
 		"agt_queue_turn":     {{"state": "taken", "body": []byte{}}},
 		"agt_queue_times":    {{"sequence": -1}, {"created_at": 0}},
 		"agt_output_call":    {{"call_id": ""}},
-		"agt_event_seq":          {{"seq": 0}},
-		"agt_event_time":         {{"time": 0}},
-		"agt_message_n":          {{"n": 0}},
+		"agt_event_seq":      {{"seq": 0}},
+		"agt_event_time":     {{"time": 0}},
+		"agt_message_n":      {{"n": 0}},
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 )
 
-// message is a letter as the contract has it.
-func (l Letter) message() *agentv1.QueuedMessage {
+// Message is a letter as the contract has it.
+func (l Letter) Message() *agentv1.QueuedMessage {
 	return &agentv1.QueuedMessage{
 		MessageId: l.ID, Text: l.Text, Sender: l.Sender, Mode: l.Mode, CreatedAt: timestamppb.New(l.CreatedAt),
 	}
@@ -47,7 +47,7 @@ func (b *Book) Edit(ctx context.Context, workspace, ref, id, text string) (Lette
 			return l, nil
 		}
 		l.Text = text
-		event := &agentv1.Event{Kind: &agentv1.Event_QueueEdited{QueueEdited: l.message()}}
+		event := &agentv1.Event{Kind: &agentv1.Event_QueueEdited{QueueEdited: l.Message()}}
 		return l, b.commit(ctx, t, Change{
 			Conversation: t.c, Durable: true, Letters: []Move{{Letter: l, Edit: true}}, Events: []*agentv1.Event{event},
 		})

@@ -256,7 +256,7 @@ func (b *Book) enqueue(ctx context.Context, t *thread, letter Letter, change Cha
 		return errorf(Full, "%d messages wait in this conversation already: wait until they are read, or remove some", len(t.queue))
 	}
 	change.Letters = append(change.Letters, Move{Letter: letter, New: true})
-	waits := &agentv1.Event{Kind: &agentv1.Event_Queued{Queued: letter.message()}}
+	waits := &agentv1.Event{Kind: &agentv1.Event_Queued{Queued: letter.Message()}}
 	change.Events = append([]*agentv1.Event{waits}, change.Events...)
 	return b.commit(ctx, t, change)
 }

@@ -92,7 +92,7 @@ func (b *Book) Output(ctx context.Context, workspace, ref, call string, offset u
 		offset++
 	}
 	end := min(whole, offset+MaxOutputPiece)
-	for end < whole && !utf8.RuneStart(text[end]) {
+	for end < whole && end > offset+MaxOutputPiece-utf8.UTFMax && !utf8.RuneStart(text[end]) {
 		end--
 	}
 	if end < whole {

@@ -270,4 +270,3 @@ func moved(n int64, id string, err error) error {
 		return nil
 	}
 }
-
