@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -77,6 +78,8 @@ func New(config Config) (*Agent, error) {
 	}
 	book.Turner = turn.New(turn.Config{
 		Tools: tools, Commander: config.Commander, Querier: config.Querier, Random: config.Random, Log: config.Log, Rounds: config.Rounds,
+		Tokens: int64(min(config.Limits.GetTurnTokens(), math.MaxInt64)), Time: config.Limits.GetTurnTime().AsDuration(),
+		ToolTokens: int(config.Limits.GetToolTokens()),
 	})
 	edge.Book = conversation.New(book)
 	return &Agent{book: edge.Book, edge: edge}, nil

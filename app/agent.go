@@ -18,7 +18,7 @@ func (s *Server) composeAgent() error {
 		Catalogue: s.catalogue, Hint: s.cfg.Model.Hint,
 		Commander: commander{s.dispatcher, s.approvals, s.storage.Feed(), s.tokens, s.cfg.Log},
 		Querier:   querier{s.edge, s.catalogue, s.book, s.tokens, s.cfg.Log},
-		Store:     agentstorage.New(s.store), Workspace: workspaceOf,
+		Store:     agentstorage.New(s.store), Workspace: workspaceOf, Authority: authority{s.tokens},
 		Definitions: s.cfg.Definitions, Limits: s.cfg.AgentLimits, Rounds: int(s.cfg.AgentLimits.GetRounds()),
 		Random: s.cfg.Random, Now: s.cfg.Now, Log: s.cfg.Log,
 	}

@@ -183,7 +183,7 @@ func codeOf(code conversation.Code) commandv1.ErrorCode {
 	switch code {
 	case conversation.NotFound:
 		return commandv1.ErrorCode_ERROR_CODE_NOT_FOUND
-	case conversation.Busy, conversation.Unavailable:
+	case conversation.Full, conversation.Unavailable:
 		return commandv1.ErrorCode_ERROR_CODE_BUSY
 	case conversation.Ambiguous, conversation.Invalid:
 		return commandv1.ErrorCode_ERROR_CODE_INVALID
