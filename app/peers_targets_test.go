@@ -3,6 +3,7 @@ package app_test
 import (
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"throwbar.dev/throwbar/agent/model/modeltest"
@@ -103,6 +104,7 @@ func TestGrantsAreOneByOne(t *testing.T) {
 	t.Parallel()
 	w := newCrew(t, app.Config{})
 	w.begin("B", answers("noted"))
+	var mu sync.Mutex
 	var offered [][]string
 	look := func(r *modeltest.Received) modeltest.Reply {
 		var has []string
@@ -111,7 +113,9 @@ func TestGrantsAreOneByOne(t *testing.T) {
 				has = append(has, name)
 			}
 		}
-		offered = append(offered, has) // one turn at a time
+		mu.Lock()
+		defer mu.Unlock()
+		offered = append(offered, has)
 		return modeltest.Text("seen")
 	}
 	w.begin("A", look)

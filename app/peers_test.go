@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"throwbar.dev/throwbar/agent/model/modeltest"
@@ -75,9 +76,9 @@ func testACycleOfThree(t *testing.T, cfg app.Config, restart bool) {
 	w.begin("C", w.forwards("A"), sends)
 	w.begin("B", w.forwards("C"), sends)
 	reached, release := make(chan struct{}), make(chan struct{})
-	woken := 0 // only B's turns touch it, one at a time
+	var asked atomic.Int32
 	w.plan("B", func(r *modeltest.Received) modeltest.Reply {
-		if woken++; restart && woken == 3 { // its second turn, before it writes to anybody
+		if asked.Add(1) == 3 && restart { // its second turn, before it writes to anybody
 			close(reached)
 			reply := w.forwards("C")(r)
 			reply.Hold = release

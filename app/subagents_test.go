@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"throwbar.dev/throwbar/agent/model/modeltest"
@@ -134,10 +135,11 @@ func TestAChildHasNothingThatItsParentLacks(t *testing.T) {
 	startSim(t, w.Server, "laptop")
 	closing := modeltest.Use("closeTabs", `{"tabIds":"{{listTabs.tabId}}"}`)
 	closing.Unchecked = true
-	offered := false
+	var offered atomic.Bool
 	w.plan("closer", func(r *modeltest.Received) modeltest.Reply {
-		_, has := r.Tool("closeTabs")
-		offered = offered || has
+		if _, has := r.Tool("closeTabs"); has {
+			offered.Store(true)
+		}
 		return steps(modeltest.Use("listTabs", map[string]any{"pageSize": 2}), closing, modeltest.Text("I could not"))(r)
 	})
 	w.beginWith("A", then(replies(summon("closer", "close two tabs")), tells(summons)),
@@ -152,8 +154,8 @@ func TestAChildHasNothingThatItsParentLacks(t *testing.T) {
 			denied = r.GetOutcome() == agentv1.Outcome_OUTCOME_DENIED
 		}
 	}
-	if n := openTabs(t, w.Server); !denied || offered || n != 40 {
-		t.Errorf("denied %v, offered %v, %d tabs are left", denied, offered, n)
+	if n := openTabs(t, w.Server); !denied || offered.Load() || n != 40 {
+		t.Errorf("denied %v, offered %v, %d tabs are left", denied, offered.Load(), n)
 	}
 }
 
