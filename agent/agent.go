@@ -29,7 +29,8 @@ type Config struct {
 	Hint      string        // one line that says what to set, if there is no model
 	Commander turn.Commander
 	Querier   turn.Querier
-	Store     conversation.Store
+	Store     Store
+	Authority conversation.Authority // nil if whoever calls is nobody
 	// Workspace is the workspace of the caller of a method, from what the interceptors put into its context.
 	Workspace func(context.Context) (string, error)
 	Rounds    int // how often the model is asked in one turn; turn.DefaultRounds if zero
@@ -40,6 +41,13 @@ type Config struct {
 	Random      io.Reader
 	Now         func() time.Time
 	Log         *slog.Logger
+}
+
+// Store keeps all that the agent has to keep.
+type Store interface {
+	conversation.Store
+	conversation.Lists
+	conversation.Outputs
 }
 
 // Agent is the agent of one server.
@@ -59,9 +67,11 @@ func New(config Config) (*Agent, error) {
 	}
 	config.Random = &lockedReader{from: config.Random}
 	book := conversation.Config{
-		Store: config.Store, Models: config.Models, Hint: config.Hint, Random: config.Random, Now: config.Now, Log: config.Log,
+		Store: config.Store, Lists: config.Store, Outputs: config.Store, Authority: config.Authority, Models: config.Models, Hint: config.Hint,
+		Definitions: config.Definitions, Random: config.Random, Now: config.Now, Log: config.Log,
+		Limits: conversation.Limits{Wakes: int(config.Limits.GetWakes()), ChainWakes: int(config.Limits.GetChainWakes())},
 	}
-	edge := rpc.Config{Hint: config.Hint, Workspace: config.Workspace}
+	edge := rpc.Config{Hint: config.Hint, Workspace: config.Workspace, Tools: tools, Models: config.Models}
 	if len(config.Models) > 0 {
 		edge.Model, edge.Hint = config.Models[0].Name, ""
 	}
