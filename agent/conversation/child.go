@@ -34,7 +34,7 @@ func (b *Book) Summon(ctx context.Context, s Summons) (Snapshot, error) {
 		}
 		d.fresh = &Conversation{Title: title(s.Task), Agent: s.Agent, Settings: s.Settings}
 		if !s.TopLevel {
-			parent, err := b.row(ctx, s.Workspace, s.From)
+			parent, err := b.stored(ctx, s.Workspace, s.From)
 			if err != nil {
 				return Snapshot{}, err
 			}
@@ -63,13 +63,13 @@ func (b *Book) maySummon(ctx context.Context, s Summons) error {
 	if s.TopLevel {
 		return nil
 	}
-	c, err := b.row(ctx, s.Workspace, s.From)
+	c, err := b.stored(ctx, s.Workspace, s.From)
 	if err != nil {
 		return err
 	}
 	depth := 1
 	for at := c; at.Parent != ""; depth++ {
-		if at, err = b.row(ctx, s.Workspace, at.Parent); err != nil {
+		if at, err = b.stored(ctx, s.Workspace, at.Parent); err != nil {
 			return err
 		}
 	}
@@ -108,8 +108,8 @@ func (b *Book) working(ctx context.Context, workspace, id string) (int, error) {
 	return n, nil
 }
 
-// row is a conversation as it is stored.
-func (b *Book) row(ctx context.Context, workspace, id string) (Conversation, error) {
+// stored is a conversation as it is stored.
+func (b *Book) stored(ctx context.Context, workspace, id string) (Conversation, error) {
 	s, err := b.config.Store.State(ctx, workspace, id)
 	if errors.Is(err, ErrNoRow) {
 		return Conversation{}, errorf(NotFound, "there is no conversation %q", shown(id))
@@ -123,7 +123,7 @@ func (b *Book) row(ctx context.Context, workspace, id string) (Conversation, err
 // Await waits until no turn runs in a conversation that the agent of another one has started, and says what it answered.
 // One that works on its own is not waited for.
 func (b *Book) Await(ctx context.Context, workspace, starter, id string) (Snapshot, error) {
-	c, err := b.row(ctx, workspace, id)
+	c, err := b.stored(ctx, workspace, id)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -144,7 +144,7 @@ func (b *Book) Await(ctx context.Context, workspace, starter, id string) (Snapsh
 		case ended == nil:
 			return b.Snapshot(ctx, workspace, id)
 		case c.Parent == "":
-			return Snapshot{}, errorf(Busy, "this agent works on its own and cannot be collected while it runs: it answers to the user, in its own conversation")
+			return Snapshot{}, errorf(Invalid, "this agent works on its own and cannot be collected while it runs: it answers to the user, in its own conversation")
 		}
 		select {
 		case <-ended:
@@ -178,7 +178,7 @@ func (b *Book) access(ctx context.Context, c Conversation) (tool.Access, error) 
 	if c.Parent == "" || b.config.Within == nil {
 		return own, nil
 	}
-	parent, err := b.row(ctx, c.Workspace, c.Parent)
+	parent, err := b.stored(ctx, c.Workspace, c.Parent)
 	if err != nil {
 		return tool.Access{}, err
 	}
@@ -187,4 +187,21 @@ func (b *Book) access(ctx context.Context, c Conversation) (tool.Access, error) 
 		return tool.Access{}, err
 	}
 	return b.config.Within(own, above), nil
+}
+
+// archiveChildren archives the agents that the agent of a conversation started, and theirs: what nobody can collect any
+// more is put away with whoever could.
+func (b *Book) archiveChildren(ctx context.Context, c Conversation) error {
+	children, err := b.config.Lists.Children(ctx, c.Workspace, c.ID)
+	if err != nil {
+		return fmt.Errorf("list agents: %w", err)
+	}
+	var all error
+	for _, child := range children {
+		if child.Open {
+			_, err := b.Archive(ctx, c.Workspace, child.ID)
+			all = errors.Join(all, err)
+		}
+	}
+	return all
 }
