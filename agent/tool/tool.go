@@ -67,7 +67,7 @@ func (t *Tool) device(required bool) {
 		text = "Device to run it on; the one it was saved on if left out."
 	}
 	one := uint64(1)
-	node := &schema.Node{Kind: schema.KindString, Text: text, MinSize: &one}
+	node := &schema.Node{Kind: schema.KindString, Text: text, Plain: required, MinSize: &one}
 	o := *t.Schema // the object of the message stays as it is
 	o.Properties = append([]schema.Property{{Name: deviceKey, Node: node, Required: required}}, o.Properties...)
 	t.Schema = &o

@@ -6,7 +6,7 @@ package schema
 // Checked on 2026-11-27 against the providers' SDK code, their guides as quoted that year, and public reports of refused
 // requests. Versions move: change the table, not the code around it.
 type Limits struct {
-	// Name and Key are regular expressions that the name of a tool and the name of a property have to match.
+	// Name and Key are regular expressions that the name of a tool and the name of an argument have to match.
 	Name, Key string
 	// Tools is how many one request may carry.
 	Tools int
@@ -18,12 +18,13 @@ type Limits struct {
 	Names int
 	// LongEnum and LongEnumText: the values of an enum with more than LongEnum of them may have that many characters.
 	LongEnum, LongEnumText int
-	// Nesting is how many levels of objects and lists there may be.
+	// Nesting is how many levels of objects and lists there may be, the root included.
 	Nesting int
 	// Length is the largest number that minLength and maxLength may have.
 	Length uint64
 
-	// Closed objects say that they take no other properties.
+	// Closed objects say that they take no other properties. Elsewhere the keyword is refused by some (Gemini behind a
+	// gateway) and keeps nobody from anything: the decoder refuses what is not listed.
 	Closed bool
 	// Required lists every property; one that may be left out takes null.
 	Required bool
@@ -38,7 +39,8 @@ type Limits struct {
 	// Anchored patterns begin with ^, end with $ and have no groups.
 	Anchored bool
 
-	// Bounds of what is written out where it stands: levels, how often a message may stand within itself, and values.
+	// Bounds of what is written out where it stands: the level from which objects are left open, so that what is inside
+	// stays within Nesting; how often a message may stand within itself; and values.
 	Depth, Again, Values int
 }
 
@@ -47,7 +49,7 @@ func LimitsOf(profile Profile) Limits {
 	const name, key = `^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`, `^[a-zA-Z0-9_.-]{1,64}$`
 	l := Limits{
 		Name: name, Key: key, Tools: 128, Properties: 5000, Enums: 1000, Names: 120_000, LongEnum: 250, LongEnumText: 15_000,
-		Nesting: 10, Length: 1 << 31, Closed: true, Depth: 8, Again: 3, Values: 400,
+		Nesting: 10, Length: 1 << 31, Depth: 8, Again: 3, Values: 400,
 		Keywords: []string{
 			"type", "description", "properties", "required", "additionalProperties", "items", "enum", "pattern", "minimum",
 			"maximum", "minLength", "maxLength", "minItems", "maxItems",
@@ -55,14 +57,14 @@ func LimitsOf(profile Profile) Limits {
 	}
 	switch profile {
 	case ProfileStrict:
-		l.Required, l.Definitions, l.Pairs = true, true, true
+		l.Closed, l.Required, l.Definitions, l.Pairs = true, true, true, true
 		// minLength and maxLength are neither in the documented list nor among those that the SDK refuses.
 		l.Keywords = []string{
 			"type", "description", "properties", "required", "additionalProperties", "items", "enum", "pattern", "minimum",
 			"maximum", "exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems", "anyOf", "$defs", "$ref",
 		}
 	case ProfileGemini:
-		l.Closed, l.Pairs, l.Typed, l.TextEnums = false, true, true, true
+		l.Pairs, l.Typed, l.TextEnums, l.Depth = true, true, true, 7
 		l.Keywords = []string{
 			"type", "description", "properties", "required", "items", "enum", "pattern", "minimum", "maximum", "minLength",
 			"maxLength", "minItems", "maxItems", "anyOf", "nullable",
@@ -71,7 +73,7 @@ func LimitsOf(profile Profile) Limits {
 		// Ollama hands the model nothing but type, description, enum, items, properties and required, and servers with
 		// grammars fail on lengths from 2,000, on item counts (some), and on patterns that are not anchored. So sizes
 		// and bounds are words; a simple pattern stays, because a grammar keeps a model to it.
-		l.Closed, l.Pairs, l.Anchored, l.Again, l.Values, l.Length = false, true, true, 2, 200, 1999
+		l.Pairs, l.Anchored, l.Depth, l.Again, l.Values, l.Length = true, true, 7, 2, 200, 1999
 		l.Keywords = []string{"type", "description", "properties", "required", "items", "enum", "pattern"}
 	case ProfilePortable:
 	}

@@ -80,7 +80,7 @@ func (p *printer) object(o *Object, text string, depth int, optional bool) {
 }
 
 func (p *printer) ends(o *Object, depth int) bool {
-	return !p.limits.Definitions && (depth == p.limits.Depth || p.within[o] == p.limits.Again || p.nodes > p.limits.Values)
+	return !p.limits.Definitions && (depth >= p.limits.Depth || p.within[o] == p.limits.Again || p.nodes > p.limits.Values)
 }
 
 // typed begins a schema with its type, which an optional value of strict mode shares with null.
@@ -114,7 +114,7 @@ func (p *printer) node(n *Node, depth int, optional bool) {
 		p.description(text)
 		p.sizes(n, "minItems", "maxItems", p.counts)
 		p.out.WriteString(`,"items":`)
-		p.node(n.Item, depth, false)
+		p.node(n.Item, depth+1, false)
 		p.out.WriteByte('}')
 	case KindMap:
 		p.mapping(n, text, depth, optional)
@@ -163,7 +163,7 @@ func (p *printer) mapping(n *Node, text string, depth int, optional bool) {
 		p.typed("object", optional)
 		p.description(text)
 		p.out.WriteString(`,"additionalProperties":`)
-		p.node(n.Item, depth, false)
+		p.node(n.Item, depth+1, false)
 		p.out.WriteByte('}')
 		return
 	}
@@ -173,9 +173,9 @@ func (p *printer) mapping(n *Node, text string, depth int, optional bool) {
 	p.out.WriteString(`,"items":`)
 	p.typed("object", false)
 	p.out.WriteString(`,"properties":{"key":`)
-	p.node(n.Key, depth+1, false)
+	p.node(n.Key, depth+2, false)
 	p.out.WriteString(`,"value":`)
-	p.node(n.Item, depth+1, false)
+	p.node(n.Item, depth+2, false)
 	p.out.WriteString(`},"required":["key","value"]`)
 	if p.limits.Closed {
 		p.out.WriteString(`,"additionalProperties":false`)
