@@ -1695,7 +1695,7 @@ var File_throwbar_command_v1_tabs_proto protoreflect.FileDescriptor
 
 const file_throwbar_command_v1_tabs_proto_rawDesc = "" +
 	"\n" +
-	"\x1ethrowbar/command/v1/tabs.proto\x12\x13throwbar.command.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fthrowbar/command/v1/state.proto\x1a\x1fthrowbar/option/v1/option.proto\"\xc9\x02\n" +
+	"\x1ethrowbar/command/v1/tabs.proto\x12\x13throwbar.command.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fthrowbar/command/v1/state.proto\x1a\x1fthrowbar/option/v1/option.proto\"\xcb\x02\n" +
 	"\aOpenTab\x12\x1c\n" +
 	"\x03url\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01(\x80@R\x03url\x12-\n" +
@@ -1704,18 +1704,18 @@ const file_throwbar_command_v1_tabs_proto_rawDesc = "" +
 	"\x06Result\x12\x1b\n" +
 	"\x06tab_id\x18\x01 \x01(\tB\x04\xd0\xf3\x18\x01R\x05tabId\x12\x10\n" +
 	"\x03url\x18\x02 \x01(\tR\x03url\x12C\n" +
-	"\fside_effects\x18\x03 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:0\xca\xf3\x18,\b\x02\x10\x01:\n" +
-	"close_tabsJ\ttabCreateJ\ttabs.openJ\x04openB\f\n" +
+	"\fside_effects\x18\x03 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:2\xca\xf3\x18.\b\x02\x10\x01:\n" +
+	"close_tabsJ\ttabCreateJ\ttabs.openJ\x04openP\x01B\f\n" +
 	"\n" +
 	"_window_idB\t\n" +
-	"\a_activeJ\x04\b\x04\x10\x05R\x05index\"\xb7\x02\n" +
+	"\a_activeJ\x04\b\x04\x10\x05R\x05index\"\xb9\x02\n" +
 	"\tCloseTabs\x12.\n" +
 	"\atab_ids\x18\x01 \x03(\tB\x15\xbaH\x0e\x92\x01\v\b\x01\x10\xf4\x03\"\x04r\x02\x10\x01\xd0\xf3\x18\x01R\x06tabIds\x12\x1f\n" +
 	"\x05force\x18\x02 \x01(\bB\x04\xd8\xf3\x18\x01H\x00R\x05force\x88\x01\x01\x1a\xa8\x01\n" +
 	"\x06Result\x12!\n" +
 	"\fclosed_count\x18\x01 \x01(\rR\vclosedCount\x126\n" +
 	"\x05items\x18\x02 \x03(\v2 .throwbar.command.v1.ItemOutcomeR\x05items\x12C\n" +
-	"\fside_effects\x18\x03 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:$\xca\xf3\x18 \b\x03\x10\x01 \x14:\frestore_tabs@\x02J\btabCloseB\b\n" +
+	"\fside_effects\x18\x03 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:&\xca\xf3\x18\"\b\x03\x10\x01 \x14:\frestore_tabs@\x02J\btabCloseP\x01B\b\n" +
 	"\x06_force\"\xe8\x02\n" +
 	"\x0eCloseTabsByUrl\x12 \n" +
 	"\x03url\x18\x01 \x01(\tB\x0e\xbaH\ar\x05\x10\x01(\x80@\xd0\xf3\x18\x06R\x03url\x12\x1f\n" +
@@ -1727,13 +1727,13 @@ const file_throwbar_command_v1_tabs_proto_rawDesc = "" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12C\n" +
 	"\fside_effects\x18\x05 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:.\xca\xf3\x18*\b\x03\x10\x01:\frestore_tabs@\x02J\bcloseTabJ\n" +
 	"tabs.closeB\b\n" +
-	"\x06_force\"\xee\x01\n" +
+	"\x06_force\"\xf0\x01\n" +
 	"\vActivateTab\x12\"\n" +
 	"\x06tab_id\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x01R\x05tabId\x12&\n" +
 	"\ffocus_window\x18\x02 \x01(\bH\x00R\vfocusWindow\x88\x01\x01\x1ak\n" +
 	"\x06Result\x12\x1c\n" +
 	"\tactivated\x18\x01 \x01(\bR\tactivated\x12C\n" +
-	"\fside_effects\x18\x02 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:\x15\xca\xf3\x18\x11\b\x02\x10\x01\x18\x01J\ttabSwitchB\x0f\n" +
+	"\fside_effects\x18\x02 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:\x17\xca\xf3\x18\x13\b\x02\x10\x01\x18\x01J\ttabSwitchP\x01B\x0f\n" +
 	"\r_focus_window\"\x82\x01\n" +
 	"\vNavigateTab\x12\"\n" +
 	"\x06tab_id\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x01R\x05tabId\x12\x1c\n" +

@@ -1060,12 +1060,12 @@ const file_throwbar_control_v1_browser_proto_rawDesc = "" +
 	"\x15ListSavedTabsResponse\x12<\n" +
 	"\n" +
 	"saved_tabs\x18\x01 \x03(\v2\x1d.throwbar.command.v1.SavedTabR\tsavedTabs\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xc5\x05\n" +
-	"\x0eBrowserService\x12l\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xc9\x05\n" +
+	"\x0eBrowserService\x12n\n" +
 	"\n" +
-	"SearchTabs\x12&.throwbar.control.v1.SearchTabsRequest\x1a'.throwbar.control.v1.SearchTabsResponse\"\r\xca\xf3\x18\x02\b\x02\xd2\xf3\x18\x00\x90\x02\x01\x12o\n" +
-	"\bListTabs\x12$.throwbar.control.v1.ListTabsRequest\x1a%.throwbar.control.v1.ListTabsResponse\"\x16\xca\xf3\x18\x02\b\x02\xd2\xf3\x18\t\n" +
-	"\atabList\x90\x02\x01\x12o\n" +
+	"SearchTabs\x12&.throwbar.control.v1.SearchTabsRequest\x1a'.throwbar.control.v1.SearchTabsResponse\"\x0f\xca\xf3\x18\x02\b\x02\xd2\xf3\x18\x02\x10\x01\x90\x02\x01\x12q\n" +
+	"\bListTabs\x12$.throwbar.control.v1.ListTabsRequest\x1a%.throwbar.control.v1.ListTabsResponse\"\x18\xca\xf3\x18\x02\b\x02\xd2\xf3\x18\v\n" +
+	"\atabList\x10\x01\x90\x02\x01\x12o\n" +
 	"\vListWindows\x12'.throwbar.control.v1.ListWindowsRequest\x1a(.throwbar.control.v1.ListWindowsResponse\"\r\xca\xf3\x18\x02\b\x02\xd2\xf3\x18\x00\x90\x02\x01\x12u\n" +
 	"\rListTabGroups\x12).throwbar.control.v1.ListTabGroupsRequest\x1a*.throwbar.control.v1.ListTabGroupsResponse\"\r\xca\xf3\x18\x02\b\x02\xd2\xf3\x18\x00\x90\x02\x01\x12u\n" +
 	"\rCountByDomain\x12).throwbar.control.v1.CountByDomainRequest\x1a*.throwbar.control.v1.CountByDomainResponse\"\r\xca\xf3\x18\x02\b\x02\xd2\xf3\x18\x00\x90\x02\x01\x12u\n" +
