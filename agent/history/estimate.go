@@ -83,56 +83,107 @@ func (e *Estimator) tokens(weight int) int {
 // unit is a token in the weights of characters.
 const unit = 100
 
-// The weights of characters by their kind, from counts of texts of each kind with two common vocabularies; a run of
-// spaces is mostly one token, and names and identifiers are dearer than words.
+// The weights of characters by their kind, from counts of texts of each kind with two common vocabularies. A run of
+// spaces is mostly one token. In ids and codes letters and digits take turns, and no vocabulary knows those.
 const (
 	weightLetter = 30
+	weightLarge  = 45 // of capitals
 	weightDigit  = 60
+	weightTurn   = 80 // more, where a letter follows a digit, a digit a letter, a capital a small letter
 	weightSpace  = 15
 	weightMark   = 55  // of punctuation
-	weightNear   = 55  // Latin with accents, Greek, Cyrillic
-	weightMiddle = 90  // Hebrew to Georgian: most alphabets of the south and east
+	weightNear   = 55  // Latin with accents, Cyrillic
+	weightMiddle = 90  // Greek, Hebrew, Arabic
+	weightSouth  = 110 // from India to Georgia
 	weightFar    = 130 // Chinese, Japanese, Korean
+	weightOdd    = 145
 	weightRest   = 300 // pictures, rare signs: mostly a token a byte
 )
 
 // weight is the estimated tokens of a text, times unit.
 func weight(s string) int {
 	sum := 0
+	last := space
 	for i := 0; i < len(s); {
 		b := s[i]
 		if b < utf8.RuneSelf {
-			sum += asciiWeight(b)
+			k := kindOf(b)
+			sum += k.weight()
+			if k != last && k.turns(last) {
+				sum += weightTurn
+			}
+			last = k
 			i++
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])
+		sum += runeWeight(r)
+		last = space
 		i += size
-		switch {
-		case r < 0x530:
-			sum += weightNear
-		case r < 0x1200:
-			sum += weightMiddle
-		case r >= 0x2e80 && r < 0xfb00:
-			sum += weightFar
-		case r < 0x10000:
-			sum += weightMiddle + weightNear
-		default:
-			sum += weightRest
-		}
 	}
 	return sum
 }
 
-func asciiWeight(b byte) int {
+func runeWeight(r rune) int {
 	switch {
-	case b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z':
-		return weightLetter
+	case r >= 0x370 && r < 0x400, r >= 0x530 && r < 0x900:
+		return weightMiddle
+	case r < 0x530:
+		return weightNear
+	case r < 0x1200:
+		return weightSouth
+	case r >= 0x2e80 && r < 0xfb00:
+		return weightFar
+	case r < 0x10000:
+		return weightOdd
+	default:
+		return weightRest
+	}
+}
+
+// kind is the kind of an ASCII character.
+type kind uint8
+
+const (
+	space kind = iota
+	small
+	capital
+	digit
+	mark
+)
+
+func kindOf(b byte) kind {
+	switch {
+	case b >= 'a' && b <= 'z':
+		return small
+	case b >= 'A' && b <= 'Z':
+		return capital
 	case b >= '0' && b <= '9':
-		return weightDigit
+		return digit
 	case b == ' ' || b == '\t':
+		return space
+	default:
+		return mark
+	}
+}
+
+func (k kind) weight() int {
+	switch k {
+	case small:
+		return weightLetter
+	case capital:
+		return weightLarge
+	case digit:
+		return weightDigit
+	case space:
 		return weightSpace
 	default:
 		return weightMark
 	}
+}
+
+// turns reports whether a character of another kind after one of kind last is as in a code.
+func (k kind) turns(last kind) bool {
+	letter := last == small || last == capital
+	return k == digit && letter || last == digit && (k == small || k == capital) || last == small && k == capital
 }
