@@ -19,6 +19,7 @@ import (
 	"throwbar.dev/throwbar/agent/tool"
 	"throwbar.dev/throwbar/agent/turn"
 	"throwbar.dev/throwbar/catalog"
+	configv1 "throwbar.dev/throwbar/gen/go/throwbar/config/v1"
 )
 
 // Config is what an agent is made of.
@@ -32,9 +33,13 @@ type Config struct {
 	// Workspace is the workspace of the caller of a method, from what the interceptors put into its context.
 	Workspace func(context.Context) (string, error)
 	Rounds    int // how often the model is asked in one turn; turn.DefaultRounds if zero
-	Random    io.Reader
-	Now       func() time.Time
-	Log       *slog.Logger
+	// Definitions are the agents that can be started by name, and Limits bound all of them; a nil one bounds nothing beyond
+	// the defaults. Both are valid, and name only models of Models.
+	Definitions []*configv1.AgentDefinition
+	Limits      *configv1.AgentLimits
+	Random      io.Reader
+	Now         func() time.Time
+	Log         *slog.Logger
 }
 
 // Agent is the agent of one server.

@@ -3,6 +3,8 @@ package conversation
 import (
 	"errors"
 	"fmt"
+
+	"throwbar.dev/throwbar/agent/turn"
 )
 
 // ErrNoRow is what a Store answers for a conversation that is not there.
@@ -12,7 +14,7 @@ var ErrNoRow = errors.New("no such conversation")
 var (
 	ErrStopped  = errors.New("stopped by the user")
 	ErrGone     = errors.New("stopped because the caller went away")
-	ErrShutdown = errors.New("stopped because the server stops; say \"go on\" to continue")
+	ErrShutdown = turn.ErrShutdown
 )
 
 // Code says what kind of error it is.

@@ -44,7 +44,9 @@ type Step struct {
 	Hint    string
 	Effort  string
 	Prompt  string // the conversation's own
-	Access  tool.Access
+	// Directory is the folder that the conversation's work is about; may be empty.
+	Directory string
+	Access    tool.Access
 	// Messages were said since the last step and belong into the turn. The conversation has recorded them.
 	Messages []model.Message
 }
