@@ -85,13 +85,10 @@ const unit = 100
 
 // The weights of characters by their kind, from counts of texts of each kind with two common vocabularies. A run of
 // spaces is mostly one token. In ids and codes letters and digits take turns, and no vocabulary knows those.
+//
+// Of ASCII characters a space has 15, a small letter 30, a capital 45, a digit 60, any other 55, and 80 more where a letter
+// follows a digit, a digit a letter, or a capital a small letter ([pairs]).
 const (
-	weightLetter = 30
-	weightLarge  = 45 // of capitals
-	weightDigit  = 60
-	weightTurn   = 80 // more, where a letter follows a digit, a digit a letter, a capital a small letter
-	weightSpace  = 15
-	weightMark   = 55  // of punctuation
 	weightNear   = 55  // Latin with accents, Cyrillic
 	weightMiddle = 90  // Greek, Hebrew, Arabic
 	weightSouth  = 110 // from India to Georgia
@@ -103,15 +100,11 @@ const (
 // weight is the estimated tokens of a text, times unit.
 func weight(s string) int {
 	sum := 0
-	last := space
+	last := byte(space)
 	for i := 0; i < len(s); {
-		b := s[i]
-		if b < utf8.RuneSelf {
-			k := kindOf(b)
-			sum += k.weight()
-			if k != last && k.turns(last) {
-				sum += weightTurn
-			}
+		if b := s[i]; b < utf8.RuneSelf {
+			k := kinds[b] & 7
+			sum += int(pairs[last<<3|k])
 			last = k
 			i++
 			continue
@@ -141,49 +134,25 @@ func runeWeight(r rune) int {
 	}
 }
 
-// kind is the kind of an ASCII character.
-type kind uint8
-
+// The kinds of ASCII characters.
 const (
-	space kind = iota
+	space = iota
 	small
 	capital
 	digit
 	mark
 )
 
-func kindOf(b byte) kind {
-	switch {
-	case b >= 'a' && b <= 'z':
-		return small
-	case b >= 'A' && b <= 'Z':
-		return capital
-	case b >= '0' && b <= '9':
-		return digit
-	case b == ' ' || b == '\t':
-		return space
-	default:
-		return mark
-	}
-}
+// kinds has the kind of each ASCII character, as a digit.
+const kinds = "4444444440444444" + "4444444444444444" + // control characters; the tab is a space
+	"0444444444444444" + "3333333333444444" + // punctuation, digits
+	"4222222222222222" + "2222222222244444" +
+	"4111111111111111" + "1111111111144444"
 
-func (k kind) weight() int {
-	switch k {
-	case small:
-		return weightLetter
-	case capital:
-		return weightLarge
-	case digit:
-		return weightDigit
-	case space:
-		return weightSpace
-	default:
-		return weightMark
-	}
-}
-
-// turns reports whether a character of another kind after one of kind last is as in a code.
-func (k kind) turns(last kind) bool {
-	letter := last == small || last == capital
-	return k == digit && letter || last == digit && (k == small || k == capital) || last == small && k == capital
-}
+// pairs has the weight of a character by the kind of the one before it, eight of each, and its own.
+const pairs = "" +
+	"\x0f\x1e\x2d\x3c\x37\x00\x00\x00" + // after a space
+	"\x0f\x1e\x7d\x8c\x37\x00\x00\x00" + // after a small letter: a capital and a digit turn
+	"\x0f\x1e\x2d\x8c\x37\x00\x00\x00" + // after a capital: a digit turns
+	"\x0f\x6e\x7d\x3c\x37\x00\x00\x00" + // after a digit: letters turn
+	"\x0f\x1e\x2d\x3c\x37\x00\x00\x00" // after a mark
