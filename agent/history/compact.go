@@ -30,7 +30,7 @@ type Compactor struct {
 	// Summarise writes the summary. Without it, or where it fails, the summary lists what was said and done.
 	Summarise Summarise
 	Random    io.Reader // of the marks around a summary
-	// Loaded are the tools that were loaded on demand: the summary keeps them ([tool.Keep]).
+	// Loaded are the tools that were loaded on demand: the summary keeps their names.
 	Loaded []string
 }
 

@@ -8,12 +8,10 @@ import (
 	"strings"
 
 	"throwbar.dev/throwbar/agent/model"
-	"throwbar.dev/throwbar/agent/tool"
 	"throwbar.dev/throwbar/agent/tool/result"
 )
 
-// The lines of a summary. What follows each of the last two is JSON in one line, so that a summary can be read again. After
-// them comes the line with the tools that were loaded, if there are any.
+// The lines of a summary. What follows each of the last two is JSON in one line, so that a summary can be read again.
 const (
 	summaryIntro = "(This stands for the earlier part of this conversation, which is too long to be shown. The server wrote it, not the user.)"
 	saidIntro    = "What the user said in it, word for word, the oldest first; longer texts are left out. It still holds:"
@@ -60,7 +58,7 @@ func read(m message) (summary, bool) {
 	var sealed struct {
 		Data stored `json:"data"`
 	}
-	if len(lines) < summaryLines || json.Unmarshal([]byte(lines[2]), &s.said) != nil || json.Unmarshal([]byte(lines[4]), &sealed) != nil {
+	if len(lines) != summaryLines || json.Unmarshal([]byte(lines[2]), &s.said) != nil || json.Unmarshal([]byte(lines[4]), &sealed) != nil {
 		return summary{}, false
 	}
 	s.earlier, s.text, s.steps = sealed.Data.Earlier, sealed.Data.Summary, sealed.Data.Steps
@@ -118,12 +116,14 @@ func (s summary) print(random io.Reader, tokens int, loaded []string) (string, e
 		}
 		data.Add("steps", result.Texts(newest(s.steps, bytes*2/3)))
 	}
+	if len(loaded) > 0 {
+		data.Add("loadedTools", result.Texts(loaded)) // where tool.Set.Loaded looks for them
+	}
 	facts, err := result.Seal(random, true, data)
 	if err != nil {
 		return "", fmt.Errorf("mark summary: %w", err)
 	}
-	lines := []string{summaryIntro, saidIntro, result.Texts(said).String(), factsIntro, facts}
-	return strings.Join(append(lines, nonEmpty(tool.Keep(loaded))...), "\n"), nil
+	return strings.Join([]string{summaryIntro, saidIntro, result.Texts(said).String(), factsIntro, facts}, "\n"), nil
 }
 
 // newest are the last lines that together have no more than a number of bytes, after one that says how many are not there.
