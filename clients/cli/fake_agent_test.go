@@ -43,6 +43,7 @@ type fakeAgent struct {
 	updates []*agentv1.UpdateConversationRequest // guarded by mu
 	created []*agentv1.CreateConversationRequest // guarded by mu
 	watches []uint64                             // guarded by mu; where each stream began
+	closed  bool                                 // guarded by mu
 	turns   int                                  // guarded by mu
 	running sync.WaitGroup
 }
@@ -64,6 +65,7 @@ func newFakeAgent() *fakeAgent {
 
 func (f *fakeAgent) close() {
 	f.mu.Lock()
+	f.closed = true
 	for _, c := range f.all {
 		if c.stop != nil {
 			c.stop()
@@ -77,7 +79,7 @@ func (f *fakeAgent) close() {
 func (f *fakeAgent) seed(row *agentv1.Conversation, events ...*agentv1.Event) *agentv1.Conversation {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	row.ConversationId = conversationIDs()[len(f.all)]
+	row.ConversationId = conversationIDs()[len(f.all)%3]
 	row.WakesLeft, row.CreatedAt = 6, ago(0)
 	if row.GetUpdatedAt() == nil {
 		row.UpdatedAt = ago(0)
@@ -89,6 +91,14 @@ func (f *fakeAgent) seed(row *agentv1.Conversation, events ...*agentv1.Event) *a
 	}
 	f.handles()
 	return row
+}
+
+// seedAs makes a conversation with an id of its own.
+func (f *fakeAgent) seedAs(id, title string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all = append(f.all, &fakeConversation{row: &agentv1.Conversation{ConversationId: id, Title: title}})
+	f.handles()
 }
 
 // handles gives every open conversation the shortest beginning of its id that no other has.
@@ -267,7 +277,7 @@ func (f *fakeAgent) turnOf(ctx context.Context, c *fakeConversation, req *agentv
 	defer f.mu.Unlock()
 	f.record(c, over(reason))
 	c.turn, c.row.Running, c.row.Status = "", false, agentv1.ConversationStatus_CONVERSATION_STATUS_IDLE
-	if waits := c.line; len(waits) > 0 {
+	if waits := c.line; len(waits) > 0 && !f.closed {
 		c.line = nil
 		f.begin(c, waits, &agentv1.SendRequest{ConversationId: &c.row.ConversationId, Message: waits[0].GetText()})
 	}
