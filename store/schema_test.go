@@ -183,7 +183,7 @@ func refused() map[string][]row {
 			{"reason": 1}, {"ended_at": at}, {"state": "ended"}, {"state": "ended", "reason": 1}, {"state": "ended", "ended_at": at},
 		},
 		"agt_turn_reason":    {{"state": "ended", "ended_at": at, "reason": 5}},
-		"agt_turn_times":     {{"started_at": 0}, {"state": "ended", "reason": 1, "ended_at": -1}},
+		"agt_turn_times":     {{"started_at": 0}},
 		"agt_queue_named":    {{"workspace": ""}, {"id": ""}, {"chain_id": ""}},
 		"agt_queue_n":        {{"n": 0}},
 		"agt_queue_state":    {{"state": "", "body": []byte{}}, {"state": "Taken", "body": []byte{}}},
@@ -293,7 +293,7 @@ func testKeysRefuse(t *testing.T, engine storetest.Engine) {
 		}
 	}
 	for _, table := range []string{"agt_event", "agt_message", "agt_turn", "agt_queue", "agt_output"} {
-		bad := maps.Clone(rows[table])
+		bad := another(rows[table])
 		bad["conversation_id"] = "unknown"
 		if err := insert(t.Context(), pool, table, bad); !errors.Is(typed(err), ErrRefused) {
 			t.Errorf("%s of an unknown conversation: error is %v, want ErrRefused", table, err)

@@ -249,6 +249,9 @@ func (b *Book) Archive(ctx context.Context, workspace, ref string) (Row, error) 
 	if _, err := b.stop(ctx, row.Conversation); err != nil {
 		return row, err
 	}
+	if err := b.archiveChildren(ctx, row.Conversation); err != nil {
+		return row, err
+	}
 	return b.Get(ctx, workspace, row.ID)
 }
 

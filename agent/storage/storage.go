@@ -196,12 +196,12 @@ func (s *Storage) Unfinished(ctx context.Context) ([]conversation.Ref, error) {
 			return nil, fmt.Errorf("read queues: %w", err)
 		}
 		for _, row := range rows {
-			add(conversation.Ref{Workspace: row.Workspace, ID: row.ConversationID})
+			add(conversation.Ref{Workspace: row.Workspace, ID: row.ID})
 		}
 		if len(rows) < pageSize {
 			return all, nil
 		}
-		after = rows[len(rows)-1].ConversationID
+		after = rows[len(rows)-1].ID
 	}
 }
 

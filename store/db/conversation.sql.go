@@ -924,9 +924,10 @@ func (q *Queries) ListWaiting(ctx context.Context, arg ListWaitingParams) ([]Que
 }
 
 const listWaitingConversations = `-- name: ListWaitingConversations :many
-select conversation_id, workspace from agt_queue
-where state = 'waiting' and conversation_id > $1
-order by conversation_id
+select c.id, c.workspace from agt_conversation c
+where c.id > $1
+  and exists (select q.n from agt_queue q where q.conversation_id = c.id and q.state = 'waiting')
+order by c.id
 limit $2
 `
 
@@ -936,12 +937,11 @@ type ListWaitingConversationsParams struct {
 }
 
 type ListWaitingConversationsRow struct {
-	ConversationID string
-	Workspace      string
+	ID        string
+	Workspace string
 }
 
-// ListWaitingConversations lists what waits by conversation. A page ends in the middle of one, whose rest is not listed:
-// what is asked for is where anything waits.
+// ListWaitingConversations lists the conversations in which a message waits, by id.
 func (q *Queries) ListWaitingConversations(ctx context.Context, arg ListWaitingConversationsParams) ([]ListWaitingConversationsRow, error) {
 	rows, err := q.db.QueryContext(ctx, listWaitingConversations, arg.AfterID, arg.PageSize)
 	if err != nil {
@@ -951,7 +951,7 @@ func (q *Queries) ListWaitingConversations(ctx context.Context, arg ListWaitingC
 	items := []ListWaitingConversationsRow{}
 	for rows.Next() {
 		var i ListWaitingConversationsRow
-		if err := rows.Scan(&i.ConversationID, &i.Workspace); err != nil {
+		if err := rows.Scan(&i.ID, &i.Workspace); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

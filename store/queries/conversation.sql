@@ -140,12 +140,12 @@ where conversation_id = @conversation_id and state = 'waiting' and n > @after
 order by n
 limit @page_size;
 
--- ListWaitingConversations lists what waits by conversation. A page ends in the middle of one, whose rest is not listed:
--- what is asked for is where anything waits.
+-- ListWaitingConversations lists the conversations in which a message waits, by id.
 -- name: ListWaitingConversations :many
-select conversation_id, workspace from agt_queue
-where state = 'waiting' and conversation_id > @after_id
-order by conversation_id
+select c.id, c.workspace from agt_conversation c
+where c.id > @after_id
+  and exists (select q.n from agt_queue q where q.conversation_id = c.id and q.state = 'waiting')
+order by c.id
 limit @page_size;
 
 -- name: InsertChain :exec

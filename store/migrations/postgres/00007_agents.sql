@@ -56,7 +56,7 @@ create table agt_turn (
   constraint agt_turn_spent check (sequence >= 0 and rounds >= 0 and tokens >= 0 and millis >= 0),
   constraint agt_turn_ended check ((state = 'ended') = (reason > 0) and (state = 'ended') = (ended_at > 0)),
   constraint agt_turn_reason check (reason between 0 and 4),
-  constraint agt_turn_times check (started_at > 0 and ended_at >= 0)
+  constraint agt_turn_times check (started_at > 0)
 );
 
 create unique index agt_turn_running on agt_turn (conversation_id) where state = 'running';
