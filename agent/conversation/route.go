@@ -180,7 +180,7 @@ func (b *Book) deliver(ctx context.Context, d Delivery, to Conversation, isNew b
 	defer t.mu.Unlock()
 	if isNew {
 		t.c, t.loaded, change.New = to, true, true
-		t.told = t.news()
+		t.told = news(t.state())
 	} else if err := b.load(ctx, t); err != nil {
 		return told, err
 	}
