@@ -18,7 +18,9 @@ func (t *thread) state() *agentv1.ChildChanged {
 }
 
 // news is what makes one state of a conversation another one for its family.
-func news(change *agentv1.ChildChanged) string { return change.GetStatus().String() + " " + change.GetApprovalId() }
+func news(change *agentv1.ChildChanged) string {
+	return change.GetStatus().String() + " " + change.GetApprovalId()
+}
 
 // tellFamily records in the conversation whose agent started this one, and at the root where a person reads, what this
 // one does now, unless they know. A conversation is locked before those above it, never after. The caller holds t.mu.
