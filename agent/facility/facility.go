@@ -43,9 +43,10 @@ type Undo struct {
 	Origin       controlv1.Origin
 	Command      string // of a command or a dispatch; the newest that took something away if empty
 	Device       string // only there; everywhere if empty
-	// Key is the same whenever the call is made again after a restart, and Again is set then.
-	Key   string
-	Again bool
+	// Key is the same whenever the call is made again after a restart, and Again is set then. A durable one will be if the
+	// server stops.
+	Key            string
+	Again, Durable bool
 
 	Asked, Resolved func(*controlv1.Approval)
 }
