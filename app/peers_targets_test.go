@@ -31,6 +31,7 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 	t.Parallel()
 	w := newCrew(t, app.Config{})
 	startSim(t, w.Server, "laptop")
+	waits(t, w.Server)
 	w.begin("A", sendsTo, sends, reads)
 	tell := func(ref string) (sent, read string) {
 		t.Helper()
@@ -82,6 +83,7 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 	sent, read = tell(w.id("D"))
 	says(t, sent, "queued")
 	says(t, read, "waiting", "waits for a person")
+	w.plan("D", answers("it was denied"))
 	decide(t, w.Server, waiting(t, w.Server), false)
 	w.settled()
 	w.expect("D", 2, 1)
@@ -192,12 +194,15 @@ func TestPolicyHoldsForWhatAnAgentItselfDoes(t *testing.T) {
 	w := newCrew(t, app.Config{})
 	w.begin("B", answers("noted"))
 	w.begin("A", w.forwards("B"), sends)
-	for _, verdict := range []controlv1.Verdict{controlv1.Verdict_VERDICT_DENY, controlv1.Verdict_VERDICT_ASK} {
-		remove := rule(t, w.Server, &controlv1.PolicyRule{Tool: sends, Verdict: verdict})
+	for _, r := range []*controlv1.PolicyRule{
+		{Tool: sends, Verdict: controlv1.Verdict_VERDICT_DENY, Floor: true}, {Group: "reversible", Verdict: controlv1.Verdict_VERDICT_DENY},
+		{Verdict: controlv1.Verdict_VERDICT_ASK}, // about everything: nobody can be asked about this
+	} {
+		remove := rule(t, w.Server, r)
 		w.say("A", "write to B")
 		w.settled()
-		if r := w.lastResult("A", sends); r.GetOutcome() != agentv1.Outcome_OUTCOME_DENIED {
-			t.Errorf("%v: %v", verdict, r)
+		if got := w.lastResult("A", sends); got.GetOutcome() != agentv1.Outcome_OUTCOME_DENIED {
+			t.Errorf("%v: %v", r, got)
 		}
 		w.expect("B", 0, 0)
 		remove()

@@ -161,13 +161,21 @@ func TestAFanOutCountsEachOne(t *testing.T) {
 func testAFanOutCountsEachOne(t *testing.T, cfg app.Config) {
 	w := newCrew(t, cfg)
 	var calls []modeltest.Call
+	told := make(chan struct{})
 	for i := range 8 {
 		w.begin(fmt.Sprint("Y", i), answers("noted"))
-		w.begin(fmt.Sprint("X", i), w.forwards(fmt.Sprint("Y", i)), sends)
+		pass := w.forwards(fmt.Sprint("Y", i))
+		w.begin(fmt.Sprint("X", i), func(r *modeltest.Received) modeltest.Reply {
+			reply := pass(r)
+			reply.Hold = told
+			return reply
+		}, sends)
 		calls = append(calls, w.to(fmt.Sprint("X", i), "pass it on"))
 	}
 	w.begin("A", steps(modeltest.Reply{Calls: calls}, modeltest.Text("all told")), sends)
 	w.say("A", "tell all eight")
+	apptest.Eventually(t, "all eight are told", func() bool { return !w.get("A").GetRunning() })
+	close(told)
 	w.settled()
 	w.expect("A", 1, 0)
 	for _, x := range numbered("X", 8) {

@@ -195,6 +195,7 @@ func TestApprovalsSurfaceAtTheRoot(t *testing.T) {
 func testApprovalsSurfaceAtTheRoot(t *testing.T, cfg app.Config) {
 	w := newCrew(t, withAgents(cfg))
 	startSim(t, w.Server, "laptop")
+	waits(t, w.Server)
 	w.plan("boss", then(replies(summon("closer", "close 30 tabs")), tells(summons)))
 	w.plan("closer", closes(30))
 	w.begin("A", then(replies(summon("boss", "have 30 tabs closed")), tells(summons)), summons, fetches)

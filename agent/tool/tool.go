@@ -110,9 +110,13 @@ func (t *Tool) requiresDevice() []string {
 	return nil
 }
 
+// maxDescription is how many bytes a model is told of what a tool is for. Providers have limits from 1,024 on.
+const maxDescription = 1000
+
+// describe is what a model is told of a tool, outside of any marks: bounded, on one line, with nothing that cannot be seen.
 func describe(summary string, notes []string) string {
 	words := strings.Fields(summary)
-	return strings.Join(append(words, notes...), " ")
+	return result.Cut(result.Visible(strings.Join(append(words, notes...), " ")), maxDescription)
 }
 
 // Arguments are the arguments of a call as they were understood, as JSON.
