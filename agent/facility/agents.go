@@ -13,13 +13,6 @@ import (
 	configv1 "throwbar.dev/throwbar/gen/go/throwbar/config/v1"
 )
 
-// Bounded is what an agent that another one starts may do.
-type Bounded struct {
-	Settings *agentv1.ConversationSettings
-	// Without are the tools of its definition that it does not have, because whoever starts it has not got them.
-	Without []string
-}
-
 // summon starts another agent and waits for its answer, unless it works in the background or on its own.
 func (f *Facilities) summon(ctx context.Context, call turn.FacilityCall, in *agentv1.SummonAgent) (*agentv1.SummonAgent_Result, error) {
 	definition, err := f.definition(in.GetAgent())
@@ -34,13 +27,10 @@ func (f *Facilities) summon(ctx context.Context, call turn.FacilityCall, in *age
 	if err != nil {
 		return nil, f.explain(ctx, call, err, failed)
 	}
-	bounded, err := f.config.Bound(parent.Conversation, definition)
-	if err != nil {
-		return nil, f.explain(ctx, call, err, failed)
-	}
+	bounded := bound(f.config.Tools, parent.Conversation.Settings.GetGrants(), definition)
 	child, err := f.config.Conversations.Summon(ctx, conversation.Summons{
 		Workspace: call.Workspace, From: call.Conversation, Turn: call.TurnID, Key: call.Key,
-		Agent: definition.GetName(), Task: in.GetTask(), TopLevel: in.GetTopLevel(), Settings: bounded.Settings,
+		Agent: definition.GetName(), Task: in.GetTask(), TopLevel: in.GetTopLevel(), Settings: bounded.settings,
 	})
 	if err != nil {
 		return nil, f.explain(ctx, call, err, failed)
@@ -58,9 +48,9 @@ func (f *Facilities) summon(ctx context.Context, call turn.FacilityCall, in *age
 		}
 		out.Handle, out.Status, out.Answer, out.Note = ended.Handle, ended.Status, ended.Answer, endNote(ended)
 	}
-	if len(bounded.Without) > 0 {
+	if len(bounded.without) > 0 {
 		out.Note = strings.TrimSpace(fmt.Sprintf("%s It has to do without %s, which you do not have either.",
-			out.Note, cut(strings.Join(bounded.Without, ", "), maxWithout)))
+			out.Note, cut(strings.Join(bounded.without, ", "), maxWithout)))
 	}
 	return out, nil
 }

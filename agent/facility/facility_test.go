@@ -12,6 +12,7 @@ import (
 
 	"throwbar.dev/throwbar/agent/conversation"
 	"throwbar.dev/throwbar/agent/facility"
+	"throwbar.dev/throwbar/agent/tool"
 	"throwbar.dev/throwbar/agent/turn"
 	"throwbar.dev/throwbar/catalog"
 	"throwbar.dev/throwbar/gen"
@@ -100,12 +101,16 @@ func newBench(t *testing.T, rows ...conversation.Row) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tools, err := tool.NewSet(c)
+	if err != nil {
+		t.Fatal(err)
+	}
 	b := &bench{catalogue: c, threads: &threads{rows: rows, snapshots: map[string]conversation.Snapshot{}}, undoer: &undoer{}}
 	b.Facilities = facility.New(facility.Config{
-		Catalogue: c, Conversations: b.threads, Undoer: b.undoer, Log: slog.New(slog.DiscardHandler),
-		Definitions: []*configv1.AgentDefinition{{Name: "scout", Description: "Looks around."}, {Name: "writer", Description: "Writes a text."}},
-		Bound: func(_ conversation.Conversation, d *configv1.AgentDefinition) (facility.Bounded, error) {
-			return facility.Bounded{Settings: &agentv1.ConversationSettings{Prompt: d.GetName()}, Without: d.GetTools()}, nil
+		Catalogue: c, Tools: tools, Conversations: b.threads, Undoer: b.undoer, Log: slog.New(slog.DiscardHandler),
+		Definitions: []*configv1.AgentDefinition{
+			{Name: "scout", Description: "Looks around.", Prompt: "You look.", Models: []string{"small"}, Effort: "low", Tools: []string{"listTabs", "closeTabs"}},
+			{Name: "writer", Description: "Writes a text.", Tools: []string{"sendToConversation"}},
 		},
 	})
 	return b
@@ -308,16 +313,48 @@ func TestStartingAgents(t *testing.T) {
 	}
 	s := b.threads.summoned[2]
 	if s.Workspace != "w" || s.From != "own0" || s.Turn != "turn" || s.Key != "key" || s.Agent != "scout" || s.Task != "look" || !s.TopLevel ||
-		s.Settings.GetPrompt() != "scout" {
+		s.Settings.GetPrompt() != "You look." || !slices.Equal(s.Settings.GetModel().GetModels(), []string{"small"}) || s.Settings.GetModel().GetEffort() != "low" {
 		t.Errorf("summons %+v", s)
 	}
 	out, ok := b.done(t, &agentv1.RetrieveAgent{ConversationId: "child"}).(*agentv1.RetrieveAgent_Result)
 	if !ok || out.GetAnswer() != "done" || b.threads.awaited[1] != "own0 child" {
 		t.Errorf("%v, awaited %q", out, b.threads.awaited)
 	}
-	b.threads.err = &conversation.Error{Code: conversation.Busy, Message: "it outlives you"}
-	has(t, b.refused(t, commandv1.ErrorCode_ERROR_CODE_BUSY, &agentv1.RetrieveAgent{ConversationId: "child"}), "outlives you")
-	has(t, b.refused(t, commandv1.ErrorCode_ERROR_CODE_BUSY, &agentv1.SummonAgent{Agent: "scout", Task: "look"}), "outlives you")
+	b.threads.err = &conversation.Error{Code: conversation.Invalid, Message: "it outlives you"}
+	has(t, b.refused(t, badCall, &agentv1.RetrieveAgent{ConversationId: "child"}), "outlives you")
+	has(t, b.refused(t, badCall, &agentv1.SummonAgent{Agent: "scout", Task: "look"}), "outlives you")
+}
+
+// An agent that is started has what both its definition and its parent have. The report names what it lacks.
+func TestRightsAreThoseOfBoth(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for name, c := range map[string]struct {
+		parent    *agentv1.Grants
+		agent     string
+		only      []string
+		extra     []string
+		mentioned string
+	}{
+		"all of it":       {nil, "scout", []string{"listTabs", "closeTabs"}, nil, ""},
+		"less than named": {&agentv1.Grants{Only: []string{"listTabs", "openTab"}}, "scout", []string{"listTabs"}, nil, "do without closeTabs"},
+		"denied":          {&agentv1.Grants{Denied: []string{"closeTabs"}}, "scout", []string{"listTabs", "closeTabs"}, nil, "do without closeTabs"},
+		"nothing of it":   {&agentv1.Grants{Only: []string{"openTab"}}, "scout", []string{"none"}, nil, "closeTabs"},
+		"not granted":     {nil, "writer", []string{"none"}, nil, "do without sendToConversation"},
+		"granted":         {&agentv1.Grants{Extra: []string{"sendToConversation"}}, "writer", []string{"none"}, []string{"sendToConversation"}, ""},
+	} {
+		b.threads.snapshots["own0"] = conversation.Snapshot{Conversation: conversation.Conversation{
+			ID: "own0", Settings: &agentv1.ConversationSettings{Grants: c.parent},
+		}}
+		out, ok := b.done(t, &agentv1.SummonAgent{Agent: c.agent, Task: "look", TopLevel: true}).(*agentv1.SummonAgent_Result)
+		got := b.threads.summoned[len(b.threads.summoned)-1].Settings.GetGrants()
+		if !ok || !slices.Equal(got.GetOnly(), c.only) || !slices.Equal(got.GetExtra(), c.extra) || !slices.Equal(got.GetDenied(), c.parent.GetDenied()) {
+			t.Errorf("%s: %v", name, got)
+		}
+		if has(t, out.GetNote(), c.mentioned); c.mentioned == "" && strings.Contains(out.GetNote(), "do without") {
+			t.Errorf("%s: %s", name, out.GetNote())
+		}
+	}
 }
 
 func TestUndoing(t *testing.T) {

@@ -44,9 +44,7 @@ type Step struct {
 	Hint    string
 	Effort  string
 	Prompt  string // the conversation's own
-	// Directory is the folder that the conversation's work is about; may be empty.
-	Directory string
-	Access    tool.Access
+	Access  tool.Access
 	// Messages were said since the last step and belong into the turn. The conversation has recorded them.
 	Messages []model.Message
 }

@@ -264,6 +264,25 @@ func TestAStopCancelsWhatIsJoined(t *testing.T) {
 	})
 }
 
+// Whoever is gone before it joins cancels what there is, and sends nothing.
+func TestAJoinAfterAStopCancels(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := asking(t)
+		ctx, stop := context.WithCancelCause(t.Context())
+		stop(errors.New("stopped by the user"))
+		if _, err := w.Join(ctx, keyed(closing("lap_tb1-1"))); fault.CodeOf(err) != fault.Cancelled || len(w.book.all()) != 0 {
+			t.Fatalf("nothing there: %v", err)
+		}
+		w.join(t.Context(), keyed(closing("lap_tb1-1")))
+		synctest.Wait()
+		w.reborn(t)
+		if _, err := w.Join(ctx, keyed(closing("lap_tb1-1"))); fault.CodeOf(err) != fault.Cancelled || w.book.only().State != approval.Withdrawn {
+			t.Errorf("%v, %v", err, w.book.only().State)
+		}
+	})
+}
+
 // A process that ended between two devices has sent one of them: the other one gets it with the join.
 func TestAJoinSendsWhatWasNotWrittenDown(t *testing.T) {
 	t.Parallel()

@@ -24,21 +24,21 @@ export const file_throwbar_command_v1_tabs: GenFile = /*@__PURE__*/
  */
 export type OpenTab = Message<"throwbar.command.v1.OpenTab"> & {
   /**
-   * Absolute address to open; a bare domain gets https.
+   * Address; a bare domain gets https.
    *
    * @generated from field: string url = 1;
    */
   url: string;
 
   /**
-   * Window to open it in; the focused one if left out.
+   * The focused window if left out.
    *
    * @generated from field: optional string window_id = 2;
    */
   windowId?: string | undefined;
 
   /**
-   * Whether to show it at once; true if left out.
+   * False opens it in the background.
    *
    * @generated from field: optional bool active = 3;
    */
@@ -88,20 +88,20 @@ export const OpenTab_ResultSchema: GenMessage<OpenTab_Result> = /*@__PURE__*/
   messageDesc(file_throwbar_command_v1_tabs, 0, 0);
 
 /**
- * Close tabs. What was open is kept, so that restoreTabs brings it back.
+ * Close tabs. To bring them back: restoreTabs.
  *
  * @generated from message throwbar.command.v1.CloseTabs
  */
 export type CloseTabs = Message<"throwbar.command.v1.CloseTabs"> & {
   /**
-   * Ids of the tabs to close, from listTabs or searchTabs.
+   * Ids of the tabs to close.
    *
    * @generated from field: repeated string tab_ids = 1;
    */
   tabIds: string[];
 
   /**
-   * Whether to close even tabs whose page asks first; what was typed there is lost. False if left out.
+   * Close even where the page asks first; typed text is lost.
    *
    * @generated from field: optional bool force = 2;
    */
@@ -164,7 +164,7 @@ export type CloseTabsByUrl = Message<"throwbar.command.v1.CloseTabsByUrl"> & {
   url: string;
 
   /**
-   * Whether to close even tabs whose page asks first; what was typed there is lost. False if left out.
+   * Close even where the page asks first; typed text is lost.
    *
    * @generated from field: optional bool force = 2;
    */
@@ -228,7 +228,7 @@ export const CloseTabsByUrl_ResultSchema: GenMessage<CloseTabsByUrl_Result> = /*
   messageDesc(file_throwbar_command_v1_tabs, 2, 0);
 
 /**
- * Bring one tab to the front of its window.
+ * Bring a tab to the front.
  *
  * @generated from message throwbar.command.v1.ActivateTab
  */
@@ -241,7 +241,7 @@ export type ActivateTab = Message<"throwbar.command.v1.ActivateTab"> & {
   tabId: string;
 
   /**
-   * Whether to give its window the focus too; false if left out.
+   * Focus its window too.
    *
    * @generated from field: optional bool focus_window = 2;
    */
@@ -297,7 +297,7 @@ export type NavigateTab = Message<"throwbar.command.v1.NavigateTab"> & {
   tabId: string;
 
   /**
-   * Absolute address to load; a bare domain gets https.
+   * Address; a bare domain gets https.
    *
    * @generated from field: string url = 2;
    */
@@ -346,7 +346,7 @@ export type ReloadTabs = Message<"throwbar.command.v1.ReloadTabs"> & {
   tabIds: string[];
 
   /**
-   * Whether to skip the cache; false if left out.
+   * Bypass the cache.
    *
    * @generated from field: optional bool bypass_cache = 2;
    */
@@ -402,7 +402,7 @@ export type PinTabs = Message<"throwbar.command.v1.PinTabs"> & {
   tabIds: string[];
 
   /**
-   * True pins, false unpins.
+   * Whether they are pinned.
    *
    * @generated from field: optional bool pinned = 2;
    */
@@ -465,7 +465,7 @@ export type MuteTabs = Message<"throwbar.command.v1.MuteTabs"> & {
   tabIds: string[];
 
   /**
-   * True mutes, false unmutes.
+   * Whether they are muted.
    *
    * @generated from field: optional bool muted = 2;
    */
@@ -508,7 +508,7 @@ export const MuteTabs_ResultSchema: GenMessage<MuteTabs_Result> = /*@__PURE__*/
   messageDesc(file_throwbar_command_v1_tabs, 7, 0);
 
 /**
- * Put tabs of one window together in a named, coloured group.
+ * Group tabs of one window.
  *
  * @generated from message throwbar.command.v1.GroupTabs
  */
@@ -521,7 +521,7 @@ export type GroupTabs = Message<"throwbar.command.v1.GroupTabs"> & {
   tabIds: string[];
 
   /**
-   * Name shown on the group.
+   * Title of the group.
    *
    * @generated from field: optional string title = 2;
    */
@@ -535,14 +535,14 @@ export type GroupTabs = Message<"throwbar.command.v1.GroupTabs"> & {
   colour?: Colour | undefined;
 
   /**
-   * Window to group them in, for tabs of different ones; all have to be in one if left out.
+   * Needed for tabs of several windows.
    *
    * @generated from field: optional string window_id = 4;
    */
   windowId?: string | undefined;
 
   /**
-   * Whether pinned tabs are unpinned to be grouped; left alone if left out.
+   * Unpin pinned tabs first.
    *
    * @generated from field: optional bool allow_unpin = 5;
    */
@@ -725,7 +725,7 @@ export const MoveTabs_ResultSchema: GenMessage<MoveTabs_Result> = /*@__PURE__*/
   messageDesc(file_throwbar_command_v1_tabs, 10, 0);
 
 /**
- * Save tabs so that they can be restored later; closes them only if asked to.
+ * Save tabs to restore later.
  *
  * @generated from message throwbar.command.v1.SaveTabs
  */
@@ -738,7 +738,7 @@ export type SaveTabs = Message<"throwbar.command.v1.SaveTabs"> & {
   tabIds: string[];
 
   /**
-   * Whether to close each one once it is saved; false if left out.
+   * Close them once saved.
    *
    * @generated from field: optional bool close = 2;
    */

@@ -62,14 +62,14 @@ export const DeviceStateSchema: GenMessage<DeviceState> = /*@__PURE__*/
  */
 export type SearchTabsRequest = Message<"throwbar.control.v1.SearchTabsRequest"> & {
   /**
-   * Words to look for; each has to occur in the title or the address.
+   * All words have to occur.
    *
    * @generated from field: string query = 1;
    */
   query: string;
 
   /**
-   * Only this device; all if left out.
+   * Only this device.
    *
    * @generated from field: optional string device_id = 2;
    */
@@ -146,14 +146,14 @@ export const SearchTabsResponseSchema: GenMessage<SearchTabsResponse> = /*@__PUR
  */
 export type ListTabsRequest = Message<"throwbar.control.v1.ListTabsRequest"> & {
   /**
-   * Only this device; all if left out.
+   * Only this device.
    *
    * @generated from field: optional string device_id = 1;
    */
   deviceId?: string | undefined;
 
   /**
-   * Only this window; all if left out.
+   * Only this window.
    *
    * @generated from field: optional string window_id = 2;
    */
@@ -230,7 +230,7 @@ export const ListTabsResponseSchema: GenMessage<ListTabsResponse> = /*@__PURE__*
  */
 export type ListWindowsRequest = Message<"throwbar.control.v1.ListWindowsRequest"> & {
   /**
-   * Only this device; all if left out.
+   * Only this device.
    *
    * @generated from field: optional string device_id = 1;
    */
@@ -300,7 +300,7 @@ export const ListWindowsResponseSchema: GenMessage<ListWindowsResponse> = /*@__P
  */
 export type ListTabGroupsRequest = Message<"throwbar.control.v1.ListTabGroupsRequest"> & {
   /**
-   * Only this device; all if left out.
+   * Only this device.
    *
    * @generated from field: optional string device_id = 1;
    */
@@ -370,7 +370,7 @@ export const ListTabGroupsResponseSchema: GenMessage<ListTabGroupsResponse> = /*
  */
 export type CountByDomainRequest = Message<"throwbar.control.v1.CountByDomainRequest"> & {
   /**
-   * Only this device; all if left out.
+   * Only this device.
    *
    * @generated from field: optional string device_id = 1;
    */
@@ -468,14 +468,14 @@ export const CountByDomainResponseSchema: GenMessage<CountByDomainResponse> = /*
  */
 export type ListSavedTabsRequest = Message<"throwbar.control.v1.ListSavedTabsRequest"> & {
   /**
-   * Only tabs of this device; all if left out.
+   * Only tabs of this device.
    *
    * @generated from field: optional string device_id = 1;
    */
   deviceId?: string | undefined;
 
   /**
-   * Whether to list just closed tabs too, which are kept for undo; false if left out.
+   * List just closed tabs too, which are kept for undo.
    *
    * @generated from field: optional bool closed = 2;
    */
@@ -538,7 +538,7 @@ export const ListSavedTabsResponseSchema: GenMessage<ListSavedTabsResponse> = /*
  */
 export const BrowserService: GenService<{
   /**
-   * Find tabs by words in their title or address, on one device or all.
+   * Find tabs by words in title or address.
    *
    * @generated from rpc throwbar.control.v1.BrowserService.SearchTabs
    */
@@ -548,7 +548,7 @@ export const BrowserService: GenService<{
     output: typeof SearchTabsResponseSchema;
   },
   /**
-   * List open tabs of one device or of all.
+   * List open tabs.
    *
    * @generated from rpc throwbar.control.v1.BrowserService.ListTabs
    */
@@ -558,7 +558,7 @@ export const BrowserService: GenService<{
     output: typeof ListTabsResponseSchema;
   },
   /**
-   * List browser windows with their tab counts.
+   * List browser windows.
    *
    * @generated from rpc throwbar.control.v1.BrowserService.ListWindows
    */

@@ -160,7 +160,7 @@ export const DeviceSchema: GenMessage<Device> = /*@__PURE__*/
  */
 export type ListDevicesRequest = Message<"throwbar.control.v1.ListDevicesRequest"> & {
   /**
-   * Only devices that are connected now.
+   * Only online devices.
    *
    * @generated from field: optional bool online_only = 1;
    */
@@ -725,7 +725,7 @@ export const ListWorkspacesResponseSchema: GenMessage<ListWorkspacesResponse> = 
  */
 export const DevicesService: GenService<{
   /**
-   * List the devices with their names, kinds and whether they are online.
+   * List devices and which of them are online.
    *
    * @generated from rpc throwbar.control.v1.DevicesService.ListDevices
    */

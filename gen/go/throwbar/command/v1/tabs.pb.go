@@ -28,11 +28,11 @@ const (
 // Open a web page in a new tab.
 type OpenTab struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Absolute address to open; a bare domain gets https.
+	// Address; a bare domain gets https.
 	Url string `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`
-	// Window to open it in; the focused one if left out.
+	// The focused window if left out.
 	WindowId *string `protobuf:"bytes,2,opt,name=window_id,json=windowId,proto3,oneof" json:"window_id,omitempty"`
-	// Whether to show it at once; true if left out.
+	// False opens it in the background.
 	Active        *bool `protobuf:"varint,3,opt,name=active,proto3,oneof" json:"active,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -89,12 +89,12 @@ func (x *OpenTab) GetActive() bool {
 	return false
 }
 
-// Close tabs. What was open is kept, so that restoreTabs brings it back.
+// Close tabs. To bring them back: restoreTabs.
 type CloseTabs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Ids of the tabs to close, from listTabs or searchTabs.
+	// Ids of the tabs to close.
 	TabIds []string `protobuf:"bytes,1,rep,name=tab_ids,json=tabIds,proto3" json:"tab_ids,omitempty"`
-	// Whether to close even tabs whose page asks first; what was typed there is lost. False if left out.
+	// Close even where the page asks first; typed text is lost.
 	Force         *bool `protobuf:"varint,2,opt,name=force,proto3,oneof" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -149,7 +149,7 @@ type CloseTabsByUrl struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// An address, or a pattern with * for any text, for example https://www.youtube.com/*.
 	Url string `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`
-	// Whether to close even tabs whose page asks first; what was typed there is lost. False if left out.
+	// Close even where the page asks first; typed text is lost.
 	Force         *bool `protobuf:"varint,2,opt,name=force,proto3,oneof" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -199,12 +199,12 @@ func (x *CloseTabsByUrl) GetForce() bool {
 	return false
 }
 
-// Bring one tab to the front of its window.
+// Bring a tab to the front.
 type ActivateTab struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the tab.
 	TabId string `protobuf:"bytes,1,opt,name=tab_id,json=tabId,proto3" json:"tab_id,omitempty"`
-	// Whether to give its window the focus too; false if left out.
+	// Focus its window too.
 	FocusWindow   *bool `protobuf:"varint,2,opt,name=focus_window,json=focusWindow,proto3,oneof" json:"focus_window,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -259,7 +259,7 @@ type NavigateTab struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the tab.
 	TabId string `protobuf:"bytes,1,opt,name=tab_id,json=tabId,proto3" json:"tab_id,omitempty"`
-	// Absolute address to load; a bare domain gets https.
+	// Address; a bare domain gets https.
 	Url           string `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -314,7 +314,7 @@ type ReloadTabs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ids of the tabs to reload.
 	TabIds []string `protobuf:"bytes,1,rep,name=tab_ids,json=tabIds,proto3" json:"tab_ids,omitempty"`
-	// Whether to skip the cache; false if left out.
+	// Bypass the cache.
 	BypassCache   *bool `protobuf:"varint,2,opt,name=bypass_cache,json=bypassCache,proto3,oneof" json:"bypass_cache,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -369,7 +369,7 @@ type PinTabs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ids of the tabs.
 	TabIds []string `protobuf:"bytes,1,rep,name=tab_ids,json=tabIds,proto3" json:"tab_ids,omitempty"`
-	// True pins, false unpins.
+	// Whether they are pinned.
 	Pinned        *bool `protobuf:"varint,2,opt,name=pinned,proto3,oneof" json:"pinned,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -424,7 +424,7 @@ type MuteTabs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ids of the tabs.
 	TabIds []string `protobuf:"bytes,1,rep,name=tab_ids,json=tabIds,proto3" json:"tab_ids,omitempty"`
-	// True mutes, false unmutes.
+	// Whether they are muted.
 	Muted         *bool `protobuf:"varint,2,opt,name=muted,proto3,oneof" json:"muted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -474,18 +474,18 @@ func (x *MuteTabs) GetMuted() bool {
 	return false
 }
 
-// Put tabs of one window together in a named, coloured group.
+// Group tabs of one window.
 type GroupTabs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ids of the tabs to group.
 	TabIds []string `protobuf:"bytes,1,rep,name=tab_ids,json=tabIds,proto3" json:"tab_ids,omitempty"`
-	// Name shown on the group.
+	// Title of the group.
 	Title *string `protobuf:"bytes,2,opt,name=title,proto3,oneof" json:"title,omitempty"`
 	// Colour of the group.
 	Colour *Colour `protobuf:"varint,3,opt,name=colour,proto3,enum=throwbar.command.v1.Colour,oneof" json:"colour,omitempty"`
-	// Window to group them in, for tabs of different ones; all have to be in one if left out.
+	// Needed for tabs of several windows.
 	WindowId *string `protobuf:"bytes,4,opt,name=window_id,json=windowId,proto3,oneof" json:"window_id,omitempty"`
-	// Whether pinned tabs are unpinned to be grouped; left alone if left out.
+	// Unpin pinned tabs first.
 	AllowUnpin    *bool `protobuf:"varint,5,opt,name=allow_unpin,json=allowUnpin,proto3,oneof" json:"allow_unpin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -666,12 +666,12 @@ func (x *MoveTabs) GetIndex() uint32 {
 	return 0
 }
 
-// Save tabs so that they can be restored later; closes them only if asked to.
+// Save tabs to restore later.
 type SaveTabs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ids of the tabs to save.
 	TabIds []string `protobuf:"bytes,1,rep,name=tab_ids,json=tabIds,proto3" json:"tab_ids,omitempty"`
-	// Whether to close each one once it is saved; false if left out.
+	// Close them once saved.
 	Close         *bool `protobuf:"varint,2,opt,name=close,proto3,oneof" json:"close,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

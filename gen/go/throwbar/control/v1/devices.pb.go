@@ -240,7 +240,7 @@ func (x *Device) GetPaused() bool {
 // ListDevicesRequest asks for devices.
 type ListDevicesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Only devices that are connected now.
+	// Only online devices.
 	OnlineOnly *bool `protobuf:"varint,1,opt,name=online_only,json=onlineOnly,proto3,oneof" json:"online_only,omitempty"`
 	// Most rows in one answer; 100 if left out.
 	PageSize *uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3,oneof" json:"page_size,omitempty"`
