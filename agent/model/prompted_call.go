@@ -188,7 +188,9 @@ func plainArguments(raw json.RawMessage) string {
 }
 
 // begunName finds the name in a call that did not come to its end.
-func begunName() *regexp.Regexp { return regexp.MustCompile(`"(?:tool|name|tool_name)"\s*:\s*"([^"\\]+)`) }
+func begunName() *regexp.Regexp {
+	return regexp.MustCompile(`"(?:tool|name|tool_name)"\s*:\s*"([^"\\]+)`)
+}
 
 // begunCall matches what hardly is anything else than a call.
 func begunCall() *regexp.Regexp { return regexp.MustCompile(`^\s*\[?\s*\{\s*"tool`) }
