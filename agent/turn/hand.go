@@ -1,11 +1,6 @@
 package turn
 
-import (
-	"slices"
-
-	"throwbar.dev/throwbar/agent/history"
-	"throwbar.dev/throwbar/agent/tool"
-)
+import "throwbar.dev/throwbar/agent/tool"
 
 // hand is the tools that a model has in one step.
 type hand struct {
@@ -15,8 +10,5 @@ type hand struct {
 
 // deal gives the model the tools of a step. Those that it has loaded stay, also what a summary says of them.
 func (s *session) deal(step Step) {
-	s.hand = hand{
-		view:   s.config.Tools.View(step.Access),
-		loaded: slices.Concat(history.Loaded(s.history), s.config.Tools.Loaded(s.history)),
-	}
+	s.hand = hand{view: s.config.Tools.View(step.Access), loaded: s.config.Tools.Loaded(s.history)}
 }
