@@ -1,6 +1,8 @@
 package turn
 
-import "throwbar.dev/throwbar/agent/tool"
+import (
+	"throwbar.dev/throwbar/agent/tool"
+)
 
 // hand is the tools that a model has in one step.
 type hand struct {

@@ -345,7 +345,7 @@ func TestWrongCallsAreExplainedAndMended(t *testing.T) {
 	}
 	for i, want := range map[int][]string{
 		1: {"/tabIdz: unknown key; did you mean tabIds?", "/forse2: unknown key; expected tabIds, force, deviceId"},
-		2: {"/deviceId: is required", "/url: must be at least 1 character"},
+		2: {"/deviceId: is required", "/url: is required and may not be empty"},
 		3: {`/colour: expected one of grey, blue, red, yellow, green, pink, purple, cyan, orange, got "magenta"`},
 		4: {"the arguments are not JSON: it ends too early (at byte 12)"},
 	} {
