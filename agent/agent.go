@@ -15,10 +15,12 @@ import (
 	"connectrpc.com/connect/v2"
 
 	"throwbar.dev/throwbar/agent/conversation"
+	"throwbar.dev/throwbar/agent/facility"
 	"throwbar.dev/throwbar/agent/rpc"
 	"throwbar.dev/throwbar/agent/tool"
 	"throwbar.dev/throwbar/agent/turn"
 	"throwbar.dev/throwbar/catalog"
+	configv1 "throwbar.dev/throwbar/gen/go/throwbar/config/v1"
 )
 
 // Config is what an agent is made of.
@@ -28,13 +30,29 @@ type Config struct {
 	Hint      string        // one line that says what to set, if there is no model
 	Commander turn.Commander
 	Querier   turn.Querier
-	Store     conversation.Store
+	Store     Store
+	Authority conversation.Authority // nil if whoever calls is nobody
+	Undoer    facility.Undoer        // nil if nothing can be undone
+	// Permit is an error where policy does not let the agent do something itself, a *turn.Refusal if the model may read it;
+	// nil lets all through.
+	Permit func(ctx context.Context, call turn.FacilityCall) error
 	// Workspace is the workspace of the caller of a method, from what the interceptors put into its context.
 	Workspace func(context.Context) (string, error)
 	Rounds    int // how often the model is asked in one turn; turn.DefaultRounds if zero
-	Random    io.Reader
-	Now       func() time.Time
-	Log       *slog.Logger
+	// Definitions are the agents that can be started by name, and Limits bound all of them; a nil one bounds nothing beyond
+	// the defaults. Both are valid, and name only models of Models.
+	Definitions []*configv1.AgentDefinition
+	Limits      *configv1.AgentLimits
+	Random      io.Reader
+	Now         func() time.Time
+	Log         *slog.Logger
+}
+
+// Store keeps all that the agent has to keep.
+type Store interface {
+	conversation.Store
+	conversation.Lists
+	conversation.Outputs
 }
 
 // Agent is the agent of one server.
@@ -54,18 +72,31 @@ func New(config Config) (*Agent, error) {
 	}
 	config.Random = &lockedReader{from: config.Random}
 	book := conversation.Config{
-		Store: config.Store, Models: config.Models, Hint: config.Hint, Random: config.Random, Now: config.Now, Log: config.Log,
+		Store: config.Store, Lists: config.Store, Outputs: config.Store, Authority: config.Authority, Models: config.Models, Hint: config.Hint,
+		Definitions: config.Definitions, Random: config.Random, Now: config.Now, Log: config.Log,
+		Within: tools.Within, Limits: conversation.Limits{
+			Wakes: int(config.Limits.GetWakes()), ChainWakes: int(config.Limits.GetChainWakes()), Depth: int(config.Limits.GetDepth()),
+		},
 	}
-	edge := rpc.Config{Hint: config.Hint, Workspace: config.Workspace}
+	edge := rpc.Config{Hint: config.Hint, Workspace: config.Workspace, Tools: tools, Models: config.Models}
 	if len(config.Models) > 0 {
 		edge.Model, edge.Hint = config.Models[0].Name, ""
 	}
+	own := &late{}
 	book.Turner = turn.New(turn.Config{
-		Tools: tools, Commander: config.Commander, Querier: config.Querier, Random: config.Random, Log: config.Log, Rounds: config.Rounds,
+		Facilities: own,
+		Tools:      tools, Commander: config.Commander, Querier: config.Querier, Random: config.Random, Log: config.Log, Rounds: config.Rounds,
 	})
 	edge.Book = conversation.New(book)
+	own.Facilities = facility.New(facility.Config{
+		Catalogue: config.Catalogue, Tools: tools, Conversations: edge.Book, Undoer: config.Undoer, Permit: config.Permit,
+		Definitions: config.Definitions, Log: config.Log,
+	})
 	return &Agent{book: edge.Book, edge: edge}, nil
 }
+
+// late are facilities that are made of what is made of them.
+type late struct{ turn.Facilities }
 
 // Run lets turns begin. When the context ends it stops those that run and waits for them.
 func (a *Agent) Run(ctx context.Context) error { return a.book.Run(ctx) }

@@ -61,7 +61,7 @@ func newBench(t *testing.T, script ...modeltest.Step) *bench {
 
 // mortal is a store that can die, and that tells of the ends of turns.
 type mortal struct {
-	conversation.Store
+	agent.Store
 	dead  *atomic.Bool
 	sick  *atomic.Int32
 	ended chan<- agentv1.TurnEnd
@@ -72,8 +72,10 @@ func (m mortal) Append(ctx context.Context, change conversation.Change) error {
 		return errors.New("the process is gone")
 	}
 	err := m.Store.Append(ctx, change)
-	if end := end(change.Events); err == nil && end != 0 {
-		m.ended <- end
+	for _, event := range change.Events {
+		if end := event.GetTurnEnded().GetReason(); err == nil && end != 0 {
+			m.ended <- end
+		}
 	}
 	return err
 }
@@ -168,7 +170,9 @@ func drain(stream agentv1connect.AgentServiceChatClientStream) ([]*agentv1.Event
 		if err != nil {
 			return events, err
 		}
-		events = append(events, res.GetEvent())
+		if res.GetEvent() != nil {
+			events = append(events, res.GetEvent())
+		}
 	}
 }
 

@@ -3,11 +3,9 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 
 	"throwbar.dev/throwbar/agent"
-	"throwbar.dev/throwbar/agent/model"
 	agentstorage "throwbar.dev/throwbar/agent/storage"
 	"throwbar.dev/throwbar/agent/turn"
 	"throwbar.dev/throwbar/server/auth"
@@ -16,24 +14,21 @@ import (
 
 // composeAgent puts the agent behind the same edge as everything else. Without a model it says what to set.
 func (s *Server) composeAgent() error {
+	commander := commander{s.dispatcher, s.approvals, s.storage.Feed(), s.tokens, s.cfg.Log}
 	cfg := agent.Config{
 		Catalogue: s.catalogue, Hint: s.cfg.Model.Hint,
-		Commander: commander{s.dispatcher, s.approvals, s.storage.Feed(), s.tokens, s.cfg.Log},
-		Querier:   querier{s.edge, s.catalogue, s.book, s.tokens, s.cfg.Log},
-		Store:     agentstorage.New(s.store), Workspace: workspaceOf,
+		Commander: commander, Undoer: undoer{commander}, Permit: permits{s.book, s.tokens, s.cfg.Log}.Permit, Authority: authority{s.tokens},
+		Querier: querier{s.edge, s.catalogue, s.book, s.tokens, s.cfg.Log},
+		Store:   agentstorage.New(s.store), Workspace: workspaceOf,
+		Definitions: s.cfg.Definitions, Limits: s.cfg.AgentLimits, Rounds: int(s.cfg.AgentLimits.GetRounds()),
 		Random: s.cfg.Random, Now: s.cfg.Now, Log: s.cfg.Log,
 	}
 	if s.cfg.Model.Name == "" && cfg.Hint == "" {
 		cfg.Hint = noModel
 	}
-	if s.cfg.Model.Name != "" && s.cfg.Model.Hint == "" {
-		client, err := model.New(model.Config{
-			BaseURL: s.cfg.Model.BaseURL, Key: s.cfg.Model.Key, Model: s.cfg.Model.Name,
-		})
-		if err != nil {
-			return fmt.Errorf("set up the model: %w", err)
-		}
-		cfg.Models = []turn.Choice{{Name: s.cfg.Model.Name, Model: client, Images: true}}
+	var err error
+	if cfg.Models, err = s.cfg.choices(); err != nil {
+		return err
 	}
 	a, err := agent.New(cfg)
 	if err != nil {

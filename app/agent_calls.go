@@ -32,15 +32,35 @@ type commander struct {
 
 // Command runs a command and waits for its end on every device.
 func (c commander) Command(ctx context.Context, call turn.Call) (*controlv1.DispatchResponse, error) {
+	send := c.dispatcher.Dispatch
+	if call.Again {
+		send = c.dispatcher.Join
+	}
+	return c.follow(ctx, call, send)
+}
+
+// Withdraw takes back what a call still waits for, and says how all of it ended.
+func (c commander) Withdraw(ctx context.Context, call turn.Call, why string) (*controlv1.DispatchResponse, error) {
+	return c.follow(ctx, call, func(ctx context.Context, req dispatch.Request) (*controlv1.DispatchResponse, error) {
+		res, _, err := c.dispatcher.Withdraw(ctx, req, why)
+		return res, err
+	})
+}
+
+// follow sends or joins a command, and tells meanwhile of the approvals that it waits for.
+func (c commander) follow(
+	ctx context.Context, call turn.Call, send func(context.Context, dispatch.Request) (*controlv1.DispatchResponse, error),
+) (*controlv1.DispatchResponse, error) {
 	if err := stillValid(ctx, c.tokens); err != nil {
 		return nil, refusal(ctx, c.log, err)
 	}
 	asked := &asked{commander: c, call: call}
 	watchCtx, stop := context.WithCancel(ctx)
-	res, err := c.dispatcher.Dispatch(ctx, dispatch.Request{
+	res, err := send(ctx, dispatch.Request{
 		Workspace: call.Workspace, Principal: call.Principal, Conversation: call.Conversation, Origin: call.Origin,
-		Devices: call.DeviceIDs, Action: call.Action,
+		Devices: call.DeviceIDs, Action: call.Action, RequestID: call.Key, Detached: call.Durable,
 		Asked: func(a *controlv1.Approval) { asked.watch(watchCtx, a) },
+		Stays: func(cause error) bool { return call.Durable && errors.Is(cause, turn.ErrShutdown) },
 	})
 	asked.settle(ctx)
 	stop()

@@ -19,3 +19,27 @@ func stillValid(ctx context.Context, tokens *auth.Tokens) error {
 	}
 	return nil
 }
+
+// authority names the tokens on whose behalf agents work, so that their work goes on after a restart and ends with the
+// token.
+type authority struct{ tokens *auth.Tokens }
+
+// Of is the id of the caller's token.
+func (authority) Of(ctx context.Context) string {
+	token, err := auth.From(ctx)
+	if err != nil {
+		return ""
+	}
+	return token.ID
+}
+
+// As gives a context of a token by its id. One that was revoked is none: whatever asks whether it is still valid hears
+// that it is not.
+func (a authority) As(ctx context.Context, workspace, id string) context.Context {
+	for _, token := range a.tokens.List(workspace) {
+		if token.ID == id {
+			return auth.With(ctx, token)
+		}
+	}
+	return auth.With(ctx, auth.Token{ID: id, Workspace: workspace})
+}

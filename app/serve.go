@@ -30,6 +30,7 @@ type serveFlags struct {
 	listen    listenFlags
 	database  databaseFlags
 	auditSync string
+	config    string
 }
 
 // serveCommand is the verb serve.
@@ -47,6 +48,7 @@ func serveCommand(env func(string) string, stdout, stderr io.Writer) *cobra.Comm
 	}
 	flags.listen.bind(cmd)
 	flags.database.bind(cmd, env)
+	cmd.Flags().StringVar(&flags.config, "config", env("THROWBAR_CONFIG"), configHelp)
 	cmd.Flags().StringVar(&flags.logLevel, "log-level", "info", "debug, info, warn or error")
 	cmd.Flags().StringVar(&flags.auditSync, "audit-sync", "effects", "which commands are on disk before they are acknowledged: effects (those "+
 		"that can destroy something) or all")
@@ -66,7 +68,7 @@ func serve(ctx context.Context, flags serveFlags, env func(string) string, stdou
 	if err != nil {
 		return err
 	}
-	model, err := modelFromEnv(env)
+	models, err := setModels(flags.config, env, log)
 	if err != nil {
 		return err
 	}
@@ -82,10 +84,10 @@ func serve(ctx context.Context, flags serveFlags, env func(string) string, stdou
 		return fmt.Errorf("listen: %w", err)
 	}
 	defer func() { _ = listener.Close() }() // the HTTP server has closed it, unless it never came to that
-	server, err := NewServer(ctx, Config{
-		DataDir: database.Dir, Store: database, Model: model, Log: log, AuditSyncAll: flags.auditSync == "all",
+	server, err := NewServer(ctx, models.into(Config{
+		DataDir: database.Dir, Store: database, Log: log, AuditSyncAll: flags.auditSync == "all",
 		Listener: plan.rules(listener.Addr()), TLS: plan.config(),
-	})
+	}))
 	if errors.Is(err, store.ErrLocked) {
 		return cli.Errorf(cli.Failed, "%v", err)
 	}
@@ -98,8 +100,8 @@ func serve(ctx context.Context, flags serveFlags, env func(string) string, stdou
 		if plan.id != nil {
 			_, _ = fmt.Fprintf(stdout, "  key    %s\n", plan.id.fingerprint())
 		}
-		if model.Hint != "" {
-			_, _ = fmt.Fprintf(stdout, "  model  none: %s\n", model.Hint)
+		if models.hint() != "" {
+			_, _ = fmt.Fprintf(stdout, "  model  none: %s\n", models.hint())
 		}
 	})
 }

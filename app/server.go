@@ -22,6 +22,7 @@ import (
 	"throwbar.dev/throwbar/agent"
 	"throwbar.dev/throwbar/catalog"
 	"throwbar.dev/throwbar/gen"
+	configv1 "throwbar.dev/throwbar/gen/go/throwbar/config/v1"
 	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
 	"throwbar.dev/throwbar/server/approval"
 	"throwbar.dev/throwbar/server/auth"
@@ -47,13 +48,17 @@ type Config struct {
 	// Catalogue is that of the image; made of it if nil. Tests share one between many servers: the validator keeps what it
 	// has made of each catalogue's descriptors as long as the process lives.
 	Catalogue *catalog.Catalogue
-	Listener  rpc.Listener // rules of the address it listens on
-	Limits    rpc.Limits   // of callers; the edge's own where zero
-	TLS       *tls.Config  // none if nil, and then the address has to be a loopback one
-	Model     ModelConfig
-	Heartbeat time.Duration // of links; the package's own if zero
-	Lease     time.Duration
-	Admit     int // links that may be opened a second; the package's own if zero
+	Listener  rpc.Listener  // rules of the address it listens on
+	Limits    rpc.Limits    // of callers; the edge's own where zero
+	TLS       *tls.Config   // none if nil, and then the address has to be a loopback one
+	Model     ModelConfig   // where Models names none
+	Models    []ModelConfig // the default first
+	// Definitions are the agents that can be started by name, and AgentLimits bound all agents; the defaults if nil.
+	Definitions []*configv1.AgentDefinition
+	AgentLimits *configv1.AgentLimits
+	Heartbeat   time.Duration // of links; the package's own if zero
+	Lease       time.Duration
+	Admit       int // links that may be opened a second; the package's own if zero
 	// SendWithin is how long a peer may go without reading what it is sent; the edge's own if zero.
 	SendWithin time.Duration
 	// PingAfter is how long a connection is silent before it is asked for a sign of life, and PingTimeout how long the

@@ -315,7 +315,7 @@ func testConversation(t *testing.T, engine storetest.Engine) {
 	s := running(t, engine, Config{})
 	do(t, s, func(ctx context.Context, q *db.Queries) error {
 		return q.InsertConversation(ctx, db.InsertConversationParams{
-			ID: "v", Workspace: "default", Open: true, CreatedAt: at, UpdatedAt: at,
+			ID: "v", Workspace: "default", Open: true, CreatedAt: at, UpdatedAt: at, Settings: []byte{},
 		})
 	})
 	if _, err := s.Read().GetLastMessage(t.Context(), "v"); !errors.Is(err, sql.ErrNoRows) {
@@ -332,10 +332,9 @@ func testConversation(t *testing.T, engine storetest.Engine) {
 		return q.UpdateMessage(ctx, db.UpdateMessageParams{Body: []byte("2"), ConversationID: "v", N: 2})
 	})
 	changed(t, s, 1, func(ctx context.Context, q *db.Queries) (int64, error) {
-		return q.UpdateConversation(ctx, db.UpdateConversationParams{Title: "tabs", UpdatedAt: at + 1, Workspace: "default", ID: "v"})
-	})
-	changed(t, s, 1, func(ctx context.Context, q *db.Queries) (int64, error) {
-		return q.SetConversationOpen(ctx, db.SetConversationOpenParams{UpdatedAt: at + 2, Workspace: "default", ID: "v"})
+		return q.UpdateConversation(ctx, db.UpdateConversationParams{
+			Title: "tabs", UpdatedAt: at + 2, Settings: []byte{}, Workspace: "default", ID: "v",
+		})
 	})
 	n, err := s.Read().GetLastMessage(t.Context(), "v")
 	check(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"math"
+	"slices"
 
 	"throwbar.dev/throwbar/store/db"
 )
@@ -19,7 +20,7 @@ func merged(all ...map[string]lister) map[string]lister {
 // listers has a lister for each query with pages; a name with a slash is a query with a filter.
 func listers(r rows) map[string]lister {
 	return merged(commandListers(r), deviceListers(r), eventListers(r), savedListers(r), conversationListers(r),
-		policyListers(r), auditListers(r), approvalListers(r))
+		policyListers(r), auditListers(r), approvalListers(r), agendaListers(r))
 }
 
 func commandListers(r rows) map[string]lister {
@@ -310,6 +311,37 @@ func conversationListers(r rows) map[string]lister {
 			},
 			want: numbers,
 		},
+		"ListConversationsWhere": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListConversationsWhere(ctx, db.ListConversationsWhereParams{
+					Workspace: "default", Open: true, BeforeTime: last.time, BeforeID: last.id, PageSize: size,
+				})
+				return items(rows, err, func(c db.Conversation) item { return item{id: c.ID, time: c.UpdatedAt} })
+			},
+			want: pick(r.conversations, newestFirst, func(c db.InsertConversationParams) (item, bool) {
+				return item{id: c.ID, time: c.UpdatedAt}, c.Workspace == "default" && c.Open
+			}),
+		},
+		"ListChildConversations": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListChildConversations(ctx, db.ListChildConversationsParams{
+					Workspace: "default", ParentID: "parent", AfterID: last.id, PageSize: size,
+				})
+				return items(rows, err, func(c db.Conversation) item { return item{id: c.ID} })
+			},
+			want: pick(r.conversations, byName, func(c db.InsertConversationParams) (item, bool) {
+				return item{id: c.ID}, c.Workspace == "default" && c.ParentID == "parent"
+			}),
+		},
+		"ListEventsBefore": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListEventsBefore(ctx, db.ListEventsBeforeParams{
+					ConversationID: r.conversations[0].ID, Before: last.time, PageSize: size,
+				})
+				return items(rows, err, func(e db.ConversationEvent) item { return item{time: e.Seq} })
+			},
+			want: pick(r.numbers, newestFirst, func(n int64) (item, bool) { return item{time: n}, true }),
+		},
 		"ListMessages": {
 			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
 				rows, err := q.ListMessages(ctx, db.ListMessagesParams{
@@ -318,6 +350,41 @@ func conversationListers(r rows) map[string]lister {
 				return items(rows, err, func(m db.Message) item { return item{time: m.N} })
 			},
 			want: numbers,
+		},
+	}
+}
+
+func agendaListers(r rows) map[string]lister {
+	waits := func(conversation string) bool {
+		return slices.ContainsFunc(r.queued, func(m db.InsertQueuedParams) bool {
+			return m.ConversationID == conversation && m.State == "waiting"
+		})
+	}
+	return map[string]lister{
+		"ListRunningTurns": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListRunningTurns(ctx, db.ListRunningTurnsParams{AfterID: last.id, PageSize: size})
+				return items(rows, err, func(t db.ListRunningTurnsRow) item { return item{id: t.ConversationID} })
+			},
+			want: pick(r.conversations, byName, func(c db.InsertConversationParams) (item, bool) { return item{id: c.ID}, true }),
+		},
+		"ListWaiting": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListWaiting(ctx, db.ListWaitingParams{
+					ConversationID: r.conversations[0].ID, After: fromStart(last.time), PageSize: size,
+				})
+				return items(rows, err, func(m db.Queued) item { return item{time: m.N} })
+			},
+			want: pick(r.queued, oldestFirst, func(m db.InsertQueuedParams) (item, bool) {
+				return item{time: m.N}, m.ConversationID == r.conversations[0].ID && m.State == "waiting"
+			}),
+		},
+		"ListWaitingConversations": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListWaitingConversations(ctx, db.ListWaitingConversationsParams{AfterID: last.id, PageSize: size})
+				return items(rows, err, func(c db.ListWaitingConversationsRow) item { return item{id: c.ID} })
+			},
+			want: pick(r.conversations, byName, func(c db.InsertConversationParams) (item, bool) { return item{id: c.ID}, waits(c.ID) }),
 		},
 	}
 }

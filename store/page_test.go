@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -105,6 +106,7 @@ type rows struct {
 	browsers      []string // ids, which are names of workspaces too
 	audit         []db.InsertAuditParams
 	conversations []db.InsertConversationParams
+	queued        []db.InsertQueuedParams
 	numbers       []int64 // of events and messages in a conversation
 }
 
@@ -141,7 +143,15 @@ func seed(t *testing.T, s *Store) rows {
 			Workspace: place, Sequence: int64(n + 1), Time: when, Record: []byte(id), Previous: make([]byte, 32), Hash: make([]byte, 32),
 		})
 		r.conversations = append(r.conversations, db.InsertConversationParams{
-			ID: id, Workspace: place, Open: random.IntN(2) == 0, CreatedAt: at, UpdatedAt: when,
+			ID: id, Workspace: place, Open: random.IntN(2) == 0, CreatedAt: at, UpdatedAt: when, Settings: []byte{},
+		})
+		if n%3 == 1 { // some have a parent, which is in another place or in the same
+			r.conversations[n].ParentID, r.conversations[n].RootID = "parent", "parent"
+		}
+		r.queued = append(r.queued, db.InsertQueuedParams{
+			Workspace: place, ID: id, ConversationID: r.conversations[min(n, random.IntN(4))].ID, N: int64(n + 1),
+			State: []string{"waiting", "removed"}[n%2], Mode: 1, Sender: []byte{}, ChainID: "c", Choice: []byte{},
+			Body: [][]byte{[]byte("hello"), {}}[n%2], Delivery: 2, CreatedAt: when,
 		})
 		r.numbers = append(r.numbers, int64(n+1))
 	}
@@ -162,6 +172,19 @@ func (r rows) insertApproval(ctx context.Context, q *db.Queries, n int) error {
 	}
 	_, err := q.ResolveApproval(ctx, db.ResolveApprovalParams{ToState: "expired", DecidedAt: at, ID: a.ID, FromState: "pending"})
 	return err
+}
+
+// insertAgenda writes what a conversation is about to do.
+func (r rows) insertAgenda(ctx context.Context, q *db.Queries, n int) error {
+	id := r.conversations[n].ID
+	return errors.Join(
+		q.InsertChain(ctx, db.InsertChainParams{ID: id, Workspace: r.conversations[n].Workspace, RootID: id, WakesLeft: 12, CreatedAt: at}),
+		q.InsertTurn(ctx, db.InsertTurnParams{
+			ID: id, ConversationID: id, State: "running", Durable: true, Speaker: 1, ChainID: id, Choice: []byte{}, StartedAt: at,
+		}),
+		q.InsertQueued(ctx, r.queued[n]),
+		q.PutOutput(ctx, db.PutOutputParams{ConversationID: id, CallID: "c", Body: []byte("whole")}),
+	)
 }
 
 func (r rows) insert(ctx context.Context, q *db.Queries) error {
@@ -205,6 +228,7 @@ func (r rows) insert(ctx context.Context, q *db.Queries) error {
 			})
 		},
 		func(n int) error { return q.InsertConversation(ctx, r.conversations[n]) },
+		func(n int) error { return r.insertAgenda(ctx, q, n) },
 		func(n int) error {
 			return q.InsertConversationEvent(ctx, db.InsertConversationEventParams{
 				ConversationID: r.conversations[0].ID, Seq: r.numbers[n], Time: at, Body: []byte{},

@@ -62,8 +62,20 @@ func sound() map[string]row {
 		},
 		"srv_audit_head": {"workspace": "default", "sequence": 1, "hash": make([]byte, 32)},
 		"agt_conversation": {
-			"id": "v", "workspace": "default", "title": "", "open": true, "created_at": at, "updated_at": at,
+			"id": "v", "workspace": "default", "title": "", "open": true, "created_at": at, "updated_at": at, "settings": []byte{},
+			"parent_id": "", "root_id": "", "agent": "", "wakes": 6, "holds": 0, "history_from": 0, "last_end": 0,
+			"sequence": 0,
 		},
+		"agt_chain": {"id": "c", "workspace": "default", "root_id": "v", "authority": "", "wakes_left": 12, "created_at": at},
+		"agt_turn": {
+			"id": "t", "conversation_id": "v", "state": "running", "durable": true, "stopping": false, "speaker": 1, "chain_id": "c",
+			"choice": []byte{}, "sequence": 0, "rounds": 0, "tokens": 0, "millis": 0, "reason": 0, "started_at": at, "ended_at": 0,
+		},
+		"agt_queue": {
+			"workspace": "default", "id": "m", "conversation_id": "v", "n": 1, "state": "waiting", "mode": 1, "sender": []byte{},
+			"chain_id": "c", "choice": []byte{}, "body": []byte("hello"), "delivery": 2, "turn_id": "", "sequence": 0, "created_at": at,
+		},
+		"agt_output":  {"conversation_id": "v", "call_id": "c", "body": []byte{}},
 		"agt_event":   {"conversation_id": "v", "seq": 1, "time": at, "turn_id": "", "body": []byte{}},
 		"agt_message": {"conversation_id": "v", "n": 1, "body": []byte{}},
 	}
@@ -153,10 +165,37 @@ func refused() map[string][]row {
 		"agt_conversation_named": {
 			{"id": ""}, {"workspace": ""},
 		},
-		"agt_conversation_times": {{"created_at": 0}, {"updated_at": 0}},
-		"agt_event_seq":          {{"seq": 0}},
-		"agt_event_time":         {{"time": 0}},
-		"agt_message_n":          {{"n": 0}},
+		"agt_conversation_times":    {{"created_at": 0}, {"updated_at": 0}},
+		"agt_conversation_wakes":    {{"wakes": -1}},
+		"agt_conversation_holds":    {{"holds": -1}, {"holds": 8}},
+		"agt_conversation_history":  {{"history_from": -1}},
+		"agt_conversation_last_end": {{"last_end": -1}, {"last_end": 5}},
+		"agt_conversation_sequence": {{"sequence": -1}},
+		"agt_conversation_family":   {{"parent_id": "p"}, {"root_id": "r"}},
+		"agt_chain_named":           {{"id": ""}, {"workspace": ""}, {"root_id": ""}},
+		"agt_chain_left":            {{"wakes_left": -1}},
+		"agt_chain_time":            {{"created_at": 0}},
+		"agt_turn_named":            {{"id": ""}, {"chain_id": ""}},
+		"agt_turn_state":            {{"state": ""}, {"state": "Running"}, {"state": "waiting"}},
+		"agt_turn_speaker":          {{"speaker": 0}, {"speaker": 3}},
+		"agt_turn_spent":            {{"sequence": -1}, {"rounds": -1}, {"tokens": -1}, {"millis": -1}},
+		"agt_turn_ended": {
+			{"reason": 1}, {"ended_at": at}, {"state": "ended"}, {"state": "ended", "reason": 1}, {"state": "ended", "ended_at": at},
+		},
+		"agt_turn_reason":    {{"state": "ended", "ended_at": at, "reason": 5}},
+		"agt_turn_times":     {{"started_at": 0}},
+		"agt_queue_named":    {{"workspace": ""}, {"id": ""}, {"chain_id": ""}},
+		"agt_queue_n":        {{"n": 0}},
+		"agt_queue_state":    {{"state": "", "body": []byte{}}, {"state": "Taken", "body": []byte{}}},
+		"agt_queue_mode":     {{"mode": 0}, {"mode": 3}},
+		"agt_queue_body":     {{"body": []byte{}}, {"state": "removed"}},
+		"agt_queue_delivery": {{"delivery": 0}, {"delivery": 5}},
+		"agt_queue_turn":     {{"state": "taken", "body": []byte{}}},
+		"agt_queue_times":    {{"sequence": -1}, {"created_at": 0}},
+		"agt_output_call":    {{"call_id": ""}},
+		"agt_event_seq":      {{"seq": 0}},
+		"agt_event_time":     {{"time": 0}},
+		"agt_message_n":      {{"n": 0}},
 	}
 }
 
@@ -168,7 +207,7 @@ func TestChecksRefuse(t *testing.T) {
 func testChecksRefuse(t *testing.T, engine storetest.Engine) {
 	pool := migrated(t, engine)
 	rows, cases := sound(), refused()
-	for _, table := range slices.Sorted(maps.Keys(rows)) { // agt_conversation comes before what refers to it
+	for _, table := range tablesInOrder(rows) {
 		if err := insert(t.Context(), pool, table, rows[table]); err != nil {
 			t.Errorf("sound row of %s: %v", table, err)
 		}
@@ -235,7 +274,7 @@ func TestKeysRefuse(t *testing.T) {
 func testKeysRefuse(t *testing.T, engine storetest.Engine) {
 	pool := migrated(t, engine)
 	rows := sound()
-	for _, table := range slices.Sorted(maps.Keys(rows)) {
+	for _, table := range tablesInOrder(rows) {
 		check(t, insert(t.Context(), pool, table, rows[table]))
 		if err := insert(t.Context(), pool, table, rows[table]); !errors.Is(typed(err), ErrConflict) {
 			t.Errorf("%s twice: error is %v, want ErrConflict", table, err)
@@ -244,6 +283,8 @@ func testKeysRefuse(t *testing.T, engine storetest.Engine) {
 	for table, change := range map[string]row{
 		"srv_token": {"id": "other"}, // the same hash
 		"srv_saved": {"id": "other"}, // the same tab of the same command
+		"agt_turn":  {"id": "other"}, // a second one that runs
+		"agt_queue": {"id": "other"}, // the same place
 	} {
 		bad := maps.Clone(rows[table])
 		maps.Copy(bad, change)
@@ -251,13 +292,22 @@ func testKeysRefuse(t *testing.T, engine storetest.Engine) {
 			t.Errorf("%s with %v: error is %v, want ErrConflict", table, change, err)
 		}
 	}
-	for _, table := range []string{"agt_event", "agt_message"} {
-		bad := maps.Clone(rows[table])
+	for _, table := range []string{"agt_event", "agt_message", "agt_turn", "agt_queue", "agt_output"} {
+		bad := another(rows[table])
 		bad["conversation_id"] = "unknown"
 		if err := insert(t.Context(), pool, table, bad); !errors.Is(typed(err), ErrRefused) {
 			t.Errorf("%s of an unknown conversation: error is %v, want ErrRefused", table, err)
 		}
 	}
+}
+
+// tablesInOrder has agt_conversation before what refers to it.
+func tablesInOrder(rows map[string]row) []string {
+	names := slices.Sorted(maps.Keys(rows))
+	slices.SortStableFunc(names, func(a, b string) int {
+		return strings.Compare(strings.TrimPrefix(a, "agt_conversation"), strings.TrimPrefix(b, "agt_conversation"))
+	})
+	return names
 }
 
 // migrated gives a new database by itself.

@@ -32,6 +32,9 @@ type World struct {
 	// Stranger, if set, answers an action that the program was not built with.
 	Stranger func(*commandv1.Action) *commandv1.Result
 
+	// Gone, if set, answers a call that is taken back.
+	Gone func(turn.Call) *controlv1.DispatchResponse
+
 	mu       sync.Mutex
 	devices  []*controlv1.Device
 	tabs     []*commandv1.Tab
@@ -114,6 +117,14 @@ func (w *World) Command(ctx context.Context, call turn.Call) (*controlv1.Dispatc
 		res.Outcomes = append(res.Outcomes, w.outcome(id, call.Action))
 	}
 	return res, nil
+}
+
+// Withdraw takes back a call.
+func (w *World) Withdraw(_ context.Context, call turn.Call, _ string) (*controlv1.DispatchResponse, error) {
+	if w.Gone == nil {
+		return nil, nil //nolint:nilnil // nothing was written down
+	}
+	return w.Gone(call), nil
 }
 
 func (w *World) outcome(id string, action *commandv1.Action) *controlv1.DeviceOutcome {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,10 +13,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"throwbar.dev/throwbar/agent/model"
+	"throwbar.dev/throwbar/agent/tool"
 	"throwbar.dev/throwbar/agent/turn"
-	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
-	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
+	configv1 "throwbar.dev/throwbar/gen/go/throwbar/config/v1"
 )
 
 // Turner runs turns.
@@ -31,207 +28,153 @@ type Turner interface {
 
 var _ Turner = (*turn.Runner)(nil)
 
+// Authority says on whose behalf something is asked. What an agent does because of a message, and what other agents do
+// because of that, happens on behalf of the person who wrote it, also after a restart.
+type Authority interface {
+	// Of names whoever calls.
+	Of(ctx context.Context) string
+	// As gives a context in which that caller asks, if it still may.
+	As(ctx context.Context, workspace, name string) context.Context
+}
+
 // Config is what a book is made of.
 type Config struct {
-	Store  Store
-	Turner Turner
-	Models []turn.Choice // the default first; none if no model is set
-	Hint   string        // what to set if there is none
-	Random io.Reader     // safe for concurrent use
+	Store       Store
+	Lists       Lists
+	Outputs     Outputs
+	Turner      Turner
+	Authority   Authority     // nil if nobody asks
+	Models      []turn.Choice // the default first; none if no model is set
+	Hint        string        // what to set if there is none
+	Definitions []*configv1.AgentDefinition
+	Limits      Limits
+	Check       func(tool.Access) error // refuses names of tools that are not there; nil takes all
+	// Within is what a child may use of its own grants under a parent's; its own if nil.
+	Within func(child, parent tool.Access) tool.Access
+	Random io.Reader // safe for concurrent use
 	Now    func() time.Time
-	Log    *slog.Logger
+	// Tick gives the times at which those who follow get a sign of life; every 15 seconds if nil.
+	Tick func() (times <-chan time.Time, stop func())
+	Log  *slog.Logger
 }
 
 // Book is all conversations of one server.
 type Book struct {
 	config Config
+	gate   *gate
 	ready  chan struct{} // closed when Run runs
 	turns  sync.WaitGroup
 
-	mu      sync.Mutex
-	running map[string]*run // by conversation
-	closed  bool
-}
+	summoning sync.Mutex // held while an agent is started; taken before any thread's
 
-// run is a turn that runs.
-type run struct {
-	stop  context.CancelCauseFunc
-	ended chan struct{} // closed when another turn may begin
-	feed  *Feed
+	mu      sync.Mutex
+	threads map[Ref]*thread   // guarded by mu; those that are used
+	runs    map[*run]struct{} // guarded by mu; turns that run
+	busy    map[Ref]busy      // guarded by mu; where a turn runs or a message waits
+	closed  bool              // guarded by mu
 }
 
 // New makes a book. It starts nothing: turns wait for Run.
 func New(config Config) *Book {
+	config.Limits = config.Limits.withDefaults()
+	if config.Tick == nil {
+		config.Tick = everyFifteenSeconds
+	}
 	return &Book{
-		config: config, ready: make(chan struct{}), running: map[string]*run{},
+		config: config, gate: &gate{free: config.Limits.Turns}, ready: make(chan struct{}), threads: map[Ref]*thread{},
+		runs: map[*run]struct{}{}, busy: map[Ref]busy{},
 	}
 }
 
-// Run lets turns begin. When the context ends it stops those that run and waits for them.
+func everyFifteenSeconds() (times <-chan time.Time, stop func()) {
+	t := time.NewTicker(15 * time.Second)
+	return t.C, t.Stop
+}
+
+func (b *Book) limits() Limits { return b.config.Limits }
+
+// Run goes on with what an earlier process has left, and lets turns begin. When the context ends it stops those that run
+// and waits for them; the durable ones go on when a server runs again.
 func (b *Book) Run(ctx context.Context) error {
+	if err := b.resume(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
 	close(b.ready)
 	<-ctx.Done()
 	b.mu.Lock()
 	b.closed = true
-	for _, r := range b.running {
+	for r := range b.runs {
 		r.stop(ErrShutdown)
 	}
 	b.mu.Unlock()
 	b.turns.Wait()
 	b.config.Turner.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, t := range b.threads {
+		t.hub.cut(errClosed())
+	}
 	return nil
 }
 
-// Request is one message of a person.
-type Request struct {
-	Workspace    string
-	Conversation string // an id or a handle; a new conversation is begun if empty
-	Message      string
-	Detached     bool // the turn goes on when the caller goes away
-}
-
-// Chat stores a message and begins the turn that answers it. Unless the request is detached, the turn stops when ctx
-// ends.
-func (b *Book) Chat(ctx context.Context, request Request) (*Feed, error) {
-	if len(b.config.Models) == 0 {
-		return nil, errorf(NoModel, "%s", b.config.Hint)
-	}
+// await waits until the book runs.
+func (b *Book) await(ctx context.Context) error {
 	select {
 	case <-b.ready:
+		return nil
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
-	now := b.config.Now()
-	c := Conversation{Workspace: request.Workspace, Title: title(request.Message), Open: true, CreatedAt: now, UpdatedAt: now}
-	isNew := request.Conversation == ""
-	var err error
-	if isNew {
-		c.ID, err = b.newID()
-	} else {
-		c, err = b.named(ctx, request.Workspace, request.Conversation)
-	}
-	if err != nil {
-		return nil, err
-	}
-	turnCtx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	r := &run{stop: stop, ended: make(chan struct{}), feed: newFeed()}
-	if err := b.claim(c.ID, r); err != nil {
-		stop(nil)
-		return nil, err
-	}
-	// From here on the run is registered, and stays so until begin has failed or its turn has ended.
-	j, history, err := b.begin(ctx, c, isNew, r, request.Message)
-	if err != nil {
-		b.release(c.ID, r)
-		b.turns.Done()
-		stop(nil)
-		return nil, err
-	}
-	go b.turn(turnCtx, j, history, origin(request))
-	if !request.Detached {
-		context.AfterFunc(ctx, func() { stop(ErrGone) })
-	}
-	return r.feed, nil
 }
 
-// origin is where the commands of a turn come from: a person follows one that ends with its caller.
-func origin(request Request) controlv1.Origin {
-	if request.Detached {
-		return controlv1.Origin_ORIGIN_BACKGROUND
-	}
-	return controlv1.Origin_ORIGIN_INTERACTIVE
-}
-
-// claim makes a run the only one of its conversation, and counts it among the turns.
-func (b *Book) claim(id string, r *run) error {
+// reserve counts a turn that is about to begin. It says false if the server stops.
+func (b *Book) reserve() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed {
-		return errorf(Unavailable, "the server stops: try again in a moment")
+	if !b.closed {
+		b.turns.Add(1)
 	}
-	if _, ok := b.running[id]; ok {
-		return errorf(Busy, "a turn runs in this conversation: wait for its end, or stop it")
-	}
-	b.running[id] = r
-	b.turns.Add(1)
-	return nil
+	return !b.closed
 }
 
-// release lets the next turn of a conversation begin. It may be called again.
-func (b *Book) release(id string, r *run) {
+func (b *Book) isClosed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.running[id] == r {
-		delete(b.running, id)
-		close(r.ended)
-	}
+	return b.closed
 }
 
-// begin stores a person's message and gives the history that the turn begins with.
-func (b *Book) begin(ctx context.Context, c Conversation, isNew bool, r *run, message string) (*journal, []model.Message, error) {
-	id, err := b.newID()
-	if err != nil {
-		return nil, nil, err
-	}
-	j := &journal{book: b, run: r, conversation: c, turn: id}
-	var history []model.Message
-	if !isNew {
-		if err := b.load(ctx, j); err != nil {
-			return nil, nil, err
-		}
-		if history, err = b.config.Store.Messages(ctx, c.ID); err != nil {
-			return nil, nil, fmt.Errorf("read history: %w", err)
-		}
-	}
-	said := model.Message{Role: model.RoleUser, Text: message}
-	err = j.store(ctx, Change{New: isNew, Durable: true, Messages: []model.Message{said}, Events: []*agentv1.Event{
-		{Kind: &agentv1.Event_TurnStarted{TurnStarted: &agentv1.TurnStarted{Model: b.config.Models[0].Name}}},
-		{Kind: &agentv1.Event_Message{Message: &agentv1.Message{Role: agentv1.Role_ROLE_USER, Text: message}}},
-	}})
-	if err != nil {
-		return nil, nil, err
-	}
-	return j, model.Repair(append(history, said)), nil
-}
+func errClosed() error { return errorf(Unavailable, "the server stops: try again in a moment") }
 
-// turn runs a turn. It is the goroutine of the turn.
-func (b *Book) turn(ctx context.Context, j *journal, history []model.Message, from controlv1.Origin) {
-	defer b.turns.Done()
-	defer j.run.stop(nil)
-	if err := b.guarded(ctx, j, history, from); err != nil {
-		b.config.Log.ErrorContext(ctx, "turn broke", slog.String("conversation_id", j.conversation.ID), slog.Any("error", err))
-		j.giveUp(ctx)
-	}
-	b.release(j.conversation.ID, j.run)
-	j.run.feed.end()
-}
-
-// guarded runs a turn so that a fault in it does not end the server.
-func (b *Book) guarded(ctx context.Context, j *journal, history []model.Message, from controlv1.Origin) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("turn panicked: %v\n%s", cause, debug.Stack())
-		}
-	}()
-	return b.config.Turner.Run(ctx, turn.Task{
-		Workspace: j.conversation.Workspace, Conversation: j.conversation.ID, Root: j.conversation.ID, TurnID: j.turn, Origin: from,
-		History: history, Journal: j,
-	})
-}
-
-// Stop stops the turn of a conversation and waits for its end. It says whether one ran.
+// Stop stops the turn of a conversation, and those of the agents that it started, and waits for its end. What agents
+// would have done because of the message behind it is not done any more, and what waits is read with the next message.
+// It says whether a turn ran.
 func (b *Book) Stop(ctx context.Context, workspace, ref string) (bool, error) {
 	c, err := b.named(ctx, workspace, ref)
 	if err != nil {
 		return false, err
 	}
-	b.mu.Lock()
-	r, ok := b.running[c.ID]
-	b.mu.Unlock()
-	if !ok {
-		return false, nil
+	return b.stop(ctx, c)
+}
+
+func (b *Book) stop(ctx context.Context, c Conversation) (bool, error) {
+	var r *run
+	err := b.locked(ctx, Ref{c.Workspace, c.ID}, func(t *thread) error {
+		if r = t.run; r == nil {
+			return nil
+		}
+		defer r.stop(ErrStopped)
+		row := r.turn
+		row.Stopping = true
+		change := Change{Conversation: t.c, Turn: &row, Close: row.Chain, Durable: true}
+		change.Conversation.Holds |= HeldByStop
+		return b.commit(ctx, t, change)
+	})
+	if childErr := b.stopChildren(ctx, c); err == nil {
+		err = childErr
 	}
-	r.stop(ErrStopped)
+	if r == nil || err != nil {
+		return r != nil, err
+	}
 	select {
 	case <-r.ended:
 		return true, nil
@@ -240,65 +183,19 @@ func (b *Book) Stop(ctx context.Context, workspace, ref string) (bool, error) {
 	}
 }
 
-// Row is one conversation in a list.
-type Row struct {
-	Conversation
-	Handle  string // empty if it is not open
-	Running bool
-}
-
-// List lists conversations, the last used first.
-func (b *Book) List(ctx context.Context, workspace string, after *Place, limit int) ([]Row, error) {
-	page, err := b.config.Store.Conversations(ctx, workspace, after, limit)
+// stopChildren stops the agents that the agent of a conversation started, and theirs. One that was begun for itself has no
+// parent, and goes on.
+func (b *Book) stopChildren(ctx context.Context, c Conversation) error {
+	children, err := b.config.Lists.Children(ctx, c.Workspace, c.ID)
 	if err != nil {
-		return nil, fmt.Errorf("list conversations: %w", err)
+		return fmt.Errorf("list agents: %w", err)
 	}
-	open, err := b.config.Store.Find(ctx, workspace, "")
-	if err != nil {
-		return nil, fmt.Errorf("find conversations: %w", err)
+	var all error
+	for _, child := range children {
+		_, err := b.stop(ctx, child)
+		all = errors.Join(all, err)
 	}
-	ids := make([]string, len(open))
-	for i, c := range open {
-		ids[i] = c.ID
-	}
-	slices.Sort(ids)
-	short := handles(ids)
-	rows := make([]Row, len(page))
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for i, c := range page {
-		_, running := b.running[c.ID]
-		rows[i] = Row{Conversation: c, Handle: short[c.ID], Running: running}
-	}
-	return rows, nil
-}
-
-// Events lists stored events with numbers above after.
-func (b *Book) Events(ctx context.Context, workspace, ref string, after uint64, limit int) ([]*agentv1.Event, error) {
-	c, err := b.readable(ctx, workspace, ref)
-	if err != nil {
-		return nil, err
-	}
-	if err := b.mend(ctx, c); err != nil {
-		return nil, err
-	}
-	events, err := b.config.Store.Events(ctx, c.ID, after, limit)
-	if err != nil {
-		return nil, fmt.Errorf("list events: %w", err)
-	}
-	return events, nil
-}
-
-// readable is a conversation by its handle, or by its whole id if it is not open any more.
-func (b *Book) readable(ctx context.Context, workspace, ref string) (Conversation, error) {
-	c, _, err := b.config.Store.Conversation(ctx, workspace, ref)
-	if errors.Is(err, ErrNoRow) {
-		return b.named(ctx, workspace, ref)
-	}
-	if err != nil {
-		return Conversation{}, fmt.Errorf("read conversation: %w", err)
-	}
-	return c, nil
+	return all
 }
 
 func (b *Book) newID() (string, error) {
@@ -309,20 +206,24 @@ func (b *Book) newID() (string, error) {
 	return id.String(), nil
 }
 
-// maxTitle is how many characters a title has.
+// maxTitle is how many characters a title has that is made from a message.
 const maxTitle = 60
 
 // title is the first line of a message, cut at a word.
 func title(message string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
-	line = strings.Join(strings.FieldsFunc(line, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
-	letters := []rune(line)
+	first, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
+	letters := []rune(line(first))
 	if len(letters) <= maxTitle {
-		return line
+		return string(letters)
 	}
 	cut := string(letters[:maxTitle])
 	if at := strings.LastIndexByte(cut, ' '); at > maxTitle/2 {
 		cut = cut[:at]
 	}
 	return cut + "…"
+}
+
+// line is a text in one line, without what cannot be seen.
+func line(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
 }

@@ -18,6 +18,8 @@ type Delivery struct {
 	From, Turn string
 	// Attached says that a caller waits for the turn that it begins: that one does not outlive the server.
 	Attached bool
+	// fresh is the conversation that the message begins, where To is empty; what every one has is filled in.
+	fresh *Conversation
 }
 
 // Delivered is what became of a message.

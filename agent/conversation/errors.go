@@ -3,16 +3,26 @@ package conversation
 import (
 	"errors"
 	"fmt"
+
+	"throwbar.dev/throwbar/agent/turn"
 )
 
 // ErrNoRow is what a Store answers for a conversation that is not there.
 var ErrNoRow = errors.New("no such conversation")
 
+// What a Store answers to a change that it does not store.
+var (
+	// ErrExhausted: the chain that has to pay has nothing left.
+	ErrExhausted = errors.New("the chain has no wakes left")
+	// ErrKnown: there is a message of this id already.
+	ErrKnown = errors.New("the message is known")
+)
+
 // Why a turn was stopped.
 var (
 	ErrStopped  = errors.New("stopped by the user")
 	ErrGone     = errors.New("stopped because the caller went away")
-	ErrShutdown = errors.New("stopped because the server stops; say \"go on\" to continue")
+	ErrShutdown = turn.ErrShutdown
 )
 
 // Code says what kind of error it is.
@@ -22,11 +32,14 @@ type Code int
 const (
 	NotFound    Code = iota + 1
 	Ambiguous        // a handle fits several
-	Busy             // a turn runs already
+	Archived         // nothing can be said in it
 	NoModel          // no model is set
 	Unavailable      // the server stops
 	Invalid          // a value that the caller gave is wrong
 	Slow             // the caller does not read
+	Full             // too much waits
+	Late             // it was read, or taken back, before
+	Exhausted        // a bound of what agents may set to work is reached
 )
 
 // Error is an error that a caller may see.

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,7 +61,7 @@ func (b *Book) Resolve(ctx context.Context, workspace, ref string) (Resolution, 
 	if len(prefix) < MinHandle {
 		return Resolution{}, nil
 	}
-	found, err := b.config.Store.Find(ctx, workspace, prefix)
+	found, err := b.config.Lists.Find(ctx, workspace, prefix)
 	if err != nil {
 		return Resolution{}, fmt.Errorf("find conversations: %w", err)
 	}
@@ -108,4 +109,35 @@ func shown(ref string) string {
 		return ref[:most]
 	}
 	return ref
+}
+
+// handle is the handle of a conversation as it is at this moment; empty if it is not open.
+func (b *Book) handle(ctx context.Context, c Conversation) (string, error) {
+	if !c.Open {
+		return "", nil
+	}
+	ids, err := b.config.Lists.Neighbours(ctx, c.Workspace, c.ID)
+	if err != nil {
+		return "", fmt.Errorf("find conversations: %w", err)
+	}
+	ids = append(ids, c.ID)
+	slices.Sort(ids)
+	return handles(ids)[c.ID], nil
+}
+
+// readable is a conversation by its handle, or by its whole id if it is not open any more.
+func (b *Book) readable(ctx context.Context, workspace, ref string) (Conversation, error) {
+	c, err := b.named(ctx, workspace, ref)
+	var known *Error
+	if !errors.As(err, &known) || known.Code != NotFound {
+		return c, err
+	}
+	s, stateErr := b.config.Store.State(ctx, workspace, ref)
+	if errors.Is(stateErr, ErrNoRow) {
+		return Conversation{}, err
+	}
+	if stateErr != nil {
+		return Conversation{}, fmt.Errorf("read conversation: %w", stateErr)
+	}
+	return s.Conversation, nil
 }

@@ -36,7 +36,7 @@ func TestHandlesAreTheShortestThatFit(t *testing.T) {
 
 // rows is a store of conversations only.
 type rows struct {
-	Store
+	Lists
 	all []Conversation
 }
 
@@ -53,7 +53,7 @@ func (r rows) Find(_ context.Context, workspace, prefix string) ([]Conversation,
 func TestResolutionIsOneNoneOrSeveral(t *testing.T) {
 	t.Parallel()
 	at := func(n int64) time.Time { return time.Unix(n, 0) }
-	b := New(Config{Store: rows{all: []Conversation{
+	b := New(Config{Lists: rows{all: []Conversation{
 		{ID: "abcd1111-0000", Workspace: "w", Open: true, Title: "old", UpdatedAt: at(1)},
 		{ID: "abcd2222-0000", Workspace: "w", Open: true, Title: "new", UpdatedAt: at(2)},
 		{ID: "abcd3333-0000", Workspace: "w", UpdatedAt: at(3)}, // archived
@@ -111,10 +111,10 @@ func TestAFeedJoinsPiecesThatWait(t *testing.T) {
 	f.push(first, piece("b"))
 	f.push(&agentv1.Event{Sequence: 1}, piece("c"))
 	f.push(piece("d"))
-	f.end()
+	f.cut(io.EOF)
 	var got []string
 	for {
-		event, err := f.Next(t.Context())
+		event, err := f.next(t.Context(), nil)
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -134,14 +134,14 @@ func TestAFeedThatNobodyReadsEnds(t *testing.T) {
 	for range maxPending + 1 {
 		f.push(&agentv1.Event{Sequence: 1})
 	}
-	_, err := f.Next(t.Context())
+	_, err := f.next(t.Context(), nil)
 	var known *Error
 	if !errors.As(err, &known) || known.Code != Slow {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := newFeed().Next(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := newFeed().next(ctx, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }

@@ -2,176 +2,128 @@ package conversation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"throwbar.dev/throwbar/agent/model"
-	"throwbar.dev/throwbar/agent/tool"
 	"throwbar.dev/throwbar/agent/turn"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 )
 
 var _ turn.Journal = (*journal)(nil)
 
-// journal keeps what happens in one turn. Only the turn's goroutine uses it, and before that the one that begins it.
+// journal keeps what happens in one turn.
 type journal struct {
-	book         *Book
-	run          *run // nil while a turn of an earlier process is mended
-	conversation Conversation
-	turn         string
-	last         uint64 // number of the last event
+	book   *Book
+	thread *thread
+	run    *run
 }
 
-// Next says what holds for the next request to a model.
-func (j *journal) Next(context.Context) (turn.Step, error) {
-	return turn.Step{Choices: j.book.config.Models, Hint: j.book.config.Hint}, nil
+// Next says what holds for the next request to a model, and takes what was said to the turn since the last one.
+func (j *journal) Next(ctx context.Context) (turn.Step, error) {
+	t := j.thread
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := j.ready(ctx); err != nil {
+		return turn.Step{}, err
+	}
+	var step turn.Step
+	var steered []Letter
+	for _, l := range t.queue {
+		if l.Mode == agentv1.SendMode_SEND_MODE_STEER {
+			steered = append(steered, l)
+		}
+	}
+	if len(steered) > 0 {
+		change, err := j.steer(steered)
+		if err != nil {
+			return turn.Step{}, err
+		}
+		if err := j.book.commit(ctx, t, change); err != nil {
+			return turn.Step{}, err
+		}
+		step.Messages = change.Messages
+	}
+	step.Choices, step.Effort = j.book.choices(t.c, j.run.turn.Choice)
+	step.Hint = j.book.hint(t.c, j.run.turn.Choice)
+	step.Prompt = promptOf(t.c.Settings)
+	var err error
+	step.Access, err = j.book.access(ctx, t.c)
+	return step, err
+}
+
+// steer is the change by which messages enter the turn. One that nobody waits for makes the turn one that goes on without
+// its callers; one of a person has a chain of its own, which the turn goes on with.
+func (j *journal) steer(letters []Letter) (Change, error) {
+	t, row := j.thread, j.run.turn
+	callers := j.run.callers
+	for _, l := range letters {
+		if _, ok := t.attached[l.ID]; ok && callers != nil {
+			callers[l.ID] = struct{}{}
+		} else {
+			callers, row.Durable = nil, true
+		}
+		if l.person() {
+			row.Chain = l.Chain
+		}
+	}
+	j.run.callers = callers
+	change := Change{Conversation: t.c, Turn: &row}
+	return change, j.book.read(&change, row.ID, letters)
 }
 
 // Record stores an entry, then tells its events. With the last one the next turn may begin.
 func (j *journal) Record(ctx context.Context, entry turn.Entry) error {
-	return j.store(ctx, Change{Messages: entry.Messages, Events: entry.Events})
+	t := j.thread
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := j.ready(ctx); err != nil {
+		return err
+	}
+	row := j.run.turn
+	row.Spent = entry.Spent
+	change := Change{Conversation: t.c, Messages: entry.Messages, Restart: entry.Restart, Outputs: entry.Outputs, Turn: &row}
+	for _, event := range entry.Events {
+		if asked := event.GetApprovalRequested(); asked != nil && j.run.asked(asked.GetApprovalId()) {
+			continue // before the server was started again
+		}
+		event.TurnId = row.ID
+		change.Events = append(change.Events, event)
+	}
+	if n := len(change.Events); n > 0 && change.Events[n-1].GetTurnEnded() != nil {
+		return j.book.finish(context.WithoutCancel(ctx), t, row, change, change.Events[n-1].GetTurnEnded().GetReason())
+	}
+	return j.book.commit(ctx, t, change)
+}
+
+// asked says whether the turn waits for an approval already.
+func (r *run) asked(id string) bool {
+	for _, open := range r.approvals {
+		if open == id {
+			return true
+		}
+	}
+	return false
+}
+
+// ready says whether the turn may go on. A durable one that is cut off by the end of the server leaves everything as it
+// is, to be taken up when the server starts again. The caller holds thread.mu.
+func (j *journal) ready(ctx context.Context) error {
+	if j.run.turn.Durable && j.book.isClosed() {
+		return ErrShutdown
+	}
+	if err := j.book.load(context.WithoutCancel(ctx), j.thread); err != nil {
+		return err
+	}
+	if j.thread.run != j.run {
+		return fmt.Errorf("turn %s does not run any more", j.run.turn.ID)
+	}
+	return nil
 }
 
 // Delta tells a piece of an answer.
 func (j *journal) Delta(event *agentv1.Event) {
-	j.run.feed.push(j.stamp(event, 0))
-}
-
-func (j *journal) stamp(event *agentv1.Event, number uint64) *agentv1.Event {
-	event.Sequence = number
+	event.TurnId, event.ConversationId = j.run.id, j.thread.ref.ID
 	event.Time = timestamppb.New(j.book.config.Now())
-	event.ConversationId = j.conversation.ID
-	event.TurnId = j.turn
-	return event
-}
-
-func (j *journal) store(ctx context.Context, change Change) error {
-	number := j.last
-	for _, event := range change.Events {
-		number++
-		j.stamp(event, number)
-	}
-	change.Conversation = j.conversation
-	change.Conversation.UpdatedAt = j.book.config.Now()
-	// What has happened is kept, whether or not the caller is still there.
-	if err := j.book.config.Store.Append(context.WithoutCancel(ctx), change); err != nil {
-		return fmt.Errorf("keep conversation: %w", err)
-	}
-	j.last = number
-	if j.run == nil {
-		return nil
-	}
-	if n := len(change.Events); n > 0 && change.Events[n-1].GetTurnEnded() != nil {
-		j.book.release(j.conversation.ID, j.run)
-	}
-	j.run.feed.push(change.Events...)
-	return nil
-}
-
-// giveUp ends a turn that broke. If that cannot be kept either, the caller is told at least, and the next look at the
-// conversation mends it.
-func (j *journal) giveUp(ctx context.Context) {
-	const why = "The server failed in the middle of this turn: its log says why."
-	if err := j.mend(context.WithoutCancel(ctx), why); err == nil {
-		return
-	}
-	events := ending(why)
-	for _, event := range events {
-		j.stamp(event, 0)
-	}
-	j.run.feed.push(events...)
-}
-
-// ending are the last events of a turn that failed.
-func ending(why string) []*agentv1.Event {
-	return []*agentv1.Event{
-		{Kind: &agentv1.Event_Error{Error: &agentv1.TurnError{Message: why}}},
-		{Kind: &agentv1.Event_TurnEnded{TurnEnded: &agentv1.TurnEnded{Reason: agentv1.TurnEnd_TURN_END_FAILED}}},
-	}
-}
-
-// load reads where the events of a conversation are, and mends it if its last turn never ended. The caller has claimed
-// the conversation.
-func (b *Book) load(ctx context.Context, j *journal) error {
-	c, last, err := b.config.Store.Conversation(ctx, j.conversation.Workspace, j.conversation.ID)
-	if err != nil {
-		return fmt.Errorf("read conversation: %w", err)
-	}
-	j.conversation, j.last = c, last.GetSequence()
-	if last == nil || last.GetTurnEnded() != nil {
-		return nil
-	}
-	mending := &journal{book: b, conversation: c, turn: last.GetTurnId(), last: j.last}
-	if err := mending.mend(ctx, "The server stopped while this turn ran. Say \"go on\" to continue."); err != nil {
-		return err
-	}
-	j.last = mending.last
-	return nil
-}
-
-// mend brings a conversation in order whose turn an earlier process did not end. It does nothing if one runs now.
-func (b *Book) mend(ctx context.Context, c Conversation) error {
-	_, last, err := b.config.Store.Conversation(ctx, c.Workspace, c.ID)
-	if err != nil {
-		return fmt.Errorf("read conversation: %w", err)
-	}
-	if last == nil || last.GetTurnEnded() != nil {
-		return nil
-	}
-	r := &run{stop: func(error) {}, ended: make(chan struct{}), feed: newFeed()}
-	if err := b.claim(c.ID, r); err != nil {
-		var known *Error
-		if errors.As(err, &known) {
-			return nil // it runs, or the server stops: nothing to mend now
-		}
-		return err
-	}
-	defer b.turns.Done()
-	defer b.release(c.ID, r)
-	return b.load(ctx, &journal{book: b, conversation: c})
-}
-
-// mend gives every open call of the history a result, and ends the turn.
-func (j *journal) mend(ctx context.Context, why string) error {
-	history, err := j.book.config.Store.Messages(ctx, j.conversation.ID)
-	if err != nil {
-		return fmt.Errorf("read history: %w", err)
-	}
-	var change Change
-	for _, call := range open(history) {
-		content, err := tool.Fail("interrupted",
-			"the turn broke before the outcome was known; it may have taken effect: look before you try again").Print(j.book.config.Random)
-		if err != nil {
-			return fmt.Errorf("print result: %w", err)
-		}
-		change.Messages = append(change.Messages, model.Message{Role: model.RoleTool, CallID: call.ID, Text: content})
-		change.Events = append(change.Events, &agentv1.Event{Kind: &agentv1.Event_ToolResult{ToolResult: &agentv1.ToolResult{
-			CallId: call.ID, Name: call.Name, Outcome: agentv1.Outcome_OUTCOME_FAILED, Content: content,
-		}}})
-	}
-	change.Events = append(change.Events, ending(why)...)
-	return j.store(ctx, change)
-}
-
-// open are the calls of a history that have no result.
-func open(history []model.Message) []model.Call {
-	var calls []model.Call
-	for _, m := range history {
-		switch m.Role {
-		case model.RoleAssistant:
-			calls = m.Calls
-		case model.RoleTool:
-			var rest []model.Call
-			for _, call := range calls {
-				if call.ID != m.CallID {
-					rest = append(rest, call)
-				}
-			}
-			calls = rest
-		default:
-		}
-	}
-	return calls
+	j.thread.hub.delta(event)
 }

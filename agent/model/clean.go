@@ -114,9 +114,9 @@ func isHigh(unit uint64) bool { return unit >= 0xd800 && unit < 0xdc00 }
 
 func isLow(unit uint64) bool { return unit >= 0xdc00 && unit < 0xe000 }
 
-// pairSurrogates replaces, in a JSON text, every escape of half a surrogate pair by that of U+FFFD. Such halves pass
+// plainEscapes replaces, in a JSON text, every escape of half a surrogate pair or of NUL by that of U+FFFD. Such halves pass
 // one provider's parser and make another's fail for as long as they stay in the history.
-func pairSurrogates(text string) string {
+func plainEscapes(text string) string {
 	if !strings.Contains(text, `\u`) {
 		return text
 	}
@@ -129,7 +129,7 @@ func pairSurrogates(text string) string {
 		switch {
 		case isHigh(unit) && isLow(escaped(text[i+escapeLen:])):
 			i += 2*escapeLen - 1
-		case isHigh(unit), isLow(unit):
+		case isHigh(unit), isLow(unit), strings.HasPrefix(text[i:], `\u0000`):
 			copy(out[i:], `\ufffd`)
 			i += escapeLen - 1
 		default:

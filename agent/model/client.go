@@ -77,6 +77,9 @@ func New(config Config) (*Client, error) {
 	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, errors.New("read model key: it has characters that no key has")
 	}
+	if err := config.Switches.check(); err != nil {
+		return nil, err
+	}
 	c := &Client{
 		baseURL:     base,
 		key:         key,
@@ -171,7 +174,7 @@ func (c *Client) Complete(ctx context.Context, request Request, sink Sink) (Turn
 	request.Messages = Repair(request.Messages)
 	body, err := c.encode(request)
 	if err != nil {
-		return Turn{}, fmt.Errorf("encode model request: %w", err)
+		return Turn{}, fmt.Errorf("%w: %w", errRequest, err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -184,6 +187,7 @@ func (c *Client) Complete(ctx context.Context, request Request, sink Sink) (Turn
 	defer func() { _ = response.Body.Close() }()
 	reader := answer{sink: sink, taken: callIDs(request.Messages), fresh: freshID}
 	turn, err := reader.read(&watchedBody{body: response.Body, watch: watch}, response.Header.Get("Content-Type"))
+	c.mark(turn.Calls)
 	if err != nil {
 		return turn, fmt.Errorf("read model answer: %w", c.explain(ctx, err))
 	}

@@ -3,6 +3,8 @@ package model
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // Lint returns what a strict provider would refuse in a history, all of it, or nil. What [Repair] returns has no faults.
@@ -48,14 +50,17 @@ func (l *linter) message(m Message) {
 		if l.begun {
 			l.fault("a system message after the beginning")
 		}
-		if m.Text == "" {
+		if blank(m.Text) {
 			l.fault("no content")
 		}
 		return
 	case RoleUser:
 		l.only(m, Message{Role: m.Role, Text: m.Text, Images: m.Images})
-		if m.Text == "" && len(m.Images) == 0 {
+		if blank(m.Text) && len(m.Images) == 0 {
 			l.fault("no content")
+		}
+		if slices.ContainsFunc(m.Images, func(image string) bool { return !isImage(image) }) {
+			l.fault("an image in a form that cannot be shown")
 		}
 	case RoleAssistant:
 		l.only(m, Message{Role: m.Role, Text: m.Text, Reasoning: m.Reasoning, Calls: m.Calls})
@@ -66,7 +71,7 @@ func (l *linter) message(m Message) {
 			l.fault("a result for %q, which no call before it waits for", m.CallID)
 		}
 		delete(l.open, m.CallID)
-		if m.Text == "" {
+		if blank(m.Text) {
 			l.fault("no content")
 		}
 	default:
@@ -74,6 +79,8 @@ func (l *linter) message(m Message) {
 	}
 	l.begun = true
 }
+
+func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
 // only demands that m has no fields but those of allowed.
 func (l *linter) only(m, allowed Message) {
@@ -87,13 +94,15 @@ func (l *linter) assistant(m Message) {
 	if !l.begun {
 		l.fault("an assistant message before any user message")
 	}
-	if m.Text == "" && len(m.Calls) == 0 {
+	if blank(m.Text) && len(m.Calls) == 0 {
 		l.fault("no content")
 	}
 	for _, call := range m.Calls {
 		switch {
 		case call.ID == "":
 			l.fault("a call without an id")
+		case !isID(call.ID):
+			l.fault("the call id %q", call.ID)
 		case l.ids[call.ID]:
 			l.fault("the call id %q a second time", call.ID)
 		}
@@ -102,10 +111,10 @@ func (l *linter) assistant(m Message) {
 		if !isLegalName(call.Name) {
 			l.fault("the call name %q", call.Name)
 		}
-		if !isObject(call.Arguments) {
+		if !isArguments(call.Arguments) {
 			l.fault("arguments of call %q that are not a JSON object", call.ID)
 		}
-		if len(call.Extra) > 0 && !isObject(string(call.Extra)) {
+		if len(call.Extra) > 0 && !isArguments(string(call.Extra)) {
 			l.fault("extra fields of call %q that are not a JSON object", call.ID)
 		}
 	}
@@ -116,8 +125,8 @@ func (l *linter) strings(m Message) {
 	all := append([]string{string(m.Role), m.Text, m.Reasoning, m.CallID}, m.Images...)
 	for _, call := range m.Calls {
 		all = append(all, call.ID, call.Name, call.Arguments, string(call.Extra))
-		if pairSurrogates(call.Arguments) != call.Arguments || pairSurrogates(string(call.Extra)) != string(call.Extra) {
-			l.fault("half a surrogate pair in call %q", call.ID)
+		if plainEscapes(call.Arguments) != call.Arguments || plainEscapes(string(call.Extra)) != string(call.Extra) {
+			l.fault("half a surrogate pair or NUL in call %q", call.ID)
 		}
 	}
 	for _, s := range all {

@@ -36,7 +36,8 @@ type Call struct {
 	// Arguments is what the model wrote: {} if it wrote nothing, otherwise text that may not even be JSON.
 	Arguments string
 	// Extra is a JSON object with the fields of the call that the wire format does not know, or empty. Some
-	// providers refuse the next request unless these come back verbatim.
+	// providers refuse the next request unless these come back verbatim, others refuse what they do not know: it says
+	// itself which provider it came from, and goes back to no other.
 	Extra json.RawMessage
 }
 
@@ -62,7 +63,8 @@ type Request struct {
 	MaxTokens int
 	// Temperature is left to the provider when nil.
 	Temperature *float64
-	// Effort is the reasoning effort: none, minimal, low, medium, high, xhigh or max. Any other text is not sent.
+	// Effort is the reasoning effort: none, minimal, low, medium, high, xhigh or max. Any other text is not sent, and a
+	// word that the provider may not know becomes the next lower one that all know (see [Switches.EffortField]).
 	Effort string
 }
 

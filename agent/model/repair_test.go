@@ -19,6 +19,8 @@ func assistant(text string, calls ...Call) Message {
 
 func result(id, text string) Message { return Message{Role: RoleTool, CallID: id, Text: text} }
 
+const png = "data:image/png;base64,aGk="
+
 // call is a call of tool f without arguments.
 func call(id string) Call { return Call{ID: id, Name: "f", Arguments: "{}"} }
 
@@ -45,7 +47,26 @@ func TestRepair(t *testing.T) {
 			[]Message{user("a"), assistant("", call("1")), result("1", "x"), user("wait"), assistant("ok"), user("b")}},
 		{"id used again, late result", []Message{user("a"), assistant("", call("1")), user("b"), assistant("", call("1")), result("1", "x")},
 			[]Message{user("a"), assistant("", call("1")), result("1", Interrupted), user("b"),
-				assistant("", call("new1")), result("new1", "x")}},
+				assistant("", call("new1")), result("new1", Interrupted)}},
+		{"id used again", []Message{user("a"), assistant("", call("1")), result("1", "x"), user("b"), assistant("", call("1")), result("1", "y")},
+			[]Message{user("a"), assistant("", call("1")), result("1", "x"), user("b"), assistant("", call("new1")), result("new1", "y")}},
+		{"id used again, late result and another", []Message{user("a"), assistant("", call("1")), result("1", Interrupted), user("b"),
+			assistant("", call("1")), result("1", "late"), result("1", "y")},
+			[]Message{user("a"), assistant("", call("1")), result("1", Interrupted), user("b"), assistant("", call("new1")), result("new1", Interrupted)}},
+		{"id used a third time, after a late result", []Message{user("a"), assistant("", call("1")), assistant("", call("1")), result("1", "late"),
+			user("b"), assistant("", call("1")), result("1", "y")},
+			[]Message{user("a"), assistant("", call("1")), result("1", Interrupted), assistant("", call("new1")), result("new1", Interrupted),
+				user("b"), assistant("", call("new2")), result("new2", Interrupted)}},
+		{"id used again, interrupted before, late result", []Message{user("a"), assistant("", call("1")), result("1", `{"ok":false,"error":{"code":"interrupted"}}`),
+			user("b"), assistant("", call("1")), result("1", "late")},
+			[]Message{user("a"), assistant("", call("1")), result("1", `{"ok":false,"error":{"code":"interrupted"}}`), user("b"),
+				assistant("", call("new1")), result("new1", Interrupted)}},
+		{"id used again, the first result told again", []Message{user("a"), assistant("", call("1")), result("1", "x"), user("b"), assistant("", call("1")), result("1", "x")},
+			[]Message{user("a"), assistant("", call("1")), result("1", "x"), user("b"), assistant("", call("new1")), result("new1", Interrupted)}},
+		{"id twice in a message, one result", []Message{user("a"), assistant("", call("1"), call("1")), result("1", "x")},
+			[]Message{user("a"), assistant("", call("1"), call("new1")), result("1", Interrupted), result("new1", Interrupted)}},
+		{"long id", []Message{user("a"), assistant("", call(strings.Repeat("i", 65))), result(strings.Repeat("i", 65), "x")},
+			[]Message{user("a"), assistant("", call("new1")), result("new1", "x")}},
 		{"id twice in a message", []Message{user("a"), assistant("", call("1"), call("1")), result("1", "x"), result("1", "y")},
 			[]Message{user("a"), assistant("", call("1"), call("new1")), result("1", "x"), result("new1", "y")}},
 		{"no ids", []Message{user("a"), assistant("", call(""), call("")), result("", "x"), result("", "y")},
@@ -68,9 +89,17 @@ func TestRepair(t *testing.T) {
 		{"unclean ids still match", []Message{user("a"), assistant("", call("1\xff")), result("1\xff", "x")},
 			[]Message{user("a"), assistant("", call("1\uFFFD")), result("1\uFFFD", "x")}},
 		{"images in results", []Message{user("a"), assistant("", call("1"), call("2"), call("3")),
-			{Role: RoleTool, CallID: "1", Text: "see", Images: []string{"data:1", " "}}, {Role: RoleTool, CallID: "2", Images: []string{"data:2"}}, result("3", " ")},
+			{Role: RoleTool, CallID: "1", Text: "see", Images: []string{png, " "}}, {Role: RoleTool, CallID: "2", Images: []string{"data:image/jpg;base64,Ynk="}}, result("3", " ")},
 			[]Message{user("a"), assistant("", call("1"), call("2"), call("3")), result("1", "see"), result("2", imageFollows), result("3", noOutput),
-				{Role: RoleUser, Text: imagesText + "f, f", Images: []string{"data:1", "data:2"}}}},
+				{Role: RoleUser, Text: imagesText + "f, f", Images: []string{png, "data:image/jpeg;base64,Ynk="}}}},
+		{"images that providers refuse", []Message{{Role: RoleUser, Images: []string{"data:image/svg+xml;base64,aGk="}},
+			{Role: RoleUser, Text: "see", Images: []string{"http://h/x.png", png, "data:image/png;base64,a$b=", "https://h/x"}}},
+			[]Message{user(noImage), {Role: RoleUser, Text: "see\n" + noImage, Images: []string{png, "https://h/x"}}}},
+		{"deep arguments", []Message{user("a"), assistant("", Call{ID: "1", Name: "f", Arguments: `{"x":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`},
+			Call{ID: "2", Name: "f", Arguments: `{"x\\\"[":"` + strings.Repeat("[", 300) + `"}`}), result("1", "x"), result("2", "y")},
+			[]Message{user("a"), assistant("", call("1"), Call{ID: "2", Name: "f", Arguments: `{"x\\\"[":"` + strings.Repeat("[", 300) + `"}`}), result("1", "x"), result("2", "y")}},
+		{"NUL in arguments", []Message{user("a"), assistant("", Call{ID: "1", Name: "f", Arguments: `{"x":"\u0000\\u0000"}`}), result("1", "x")},
+			[]Message{user("a"), assistant("", Call{ID: "1", Name: "f", Arguments: `{"x":"\ufffd\\u0000"}`}), result("1", "x")}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -165,14 +194,14 @@ func randomHistory(r *rand.Rand) []Message {
 			CallID: pick("", "1", "2", "3\xff"),
 		}
 		if r.IntN(4) == 0 {
-			m.Images = []string{pick(texts...), "data:x"}
+			m.Images = []string{pick(texts...), pick(png, "data:x", "https://h/x", "data:image/jpg;base64,aGk=")}
 			m.Reasoning = pick(texts...)
 		}
 		for range r.IntN(4) {
 			c := Call{
 				ID:        pick("", "1", "2", "3\xff"),
 				Name:      pick("", "f", "f g", strings.Repeat("é", 70), "-x"),
-				Arguments: pick("", "{}", "{", "null", `{"x":"\udc00"}`, "{\"x\":\"\xff\x00\"}", `"{}"`),
+				Arguments: pick("", "{}", "{", "null", `{"x":"\udc00"}`, `{"x":"\u0000"}`, "{\"x\":\"\xff\x00\"}", `"{}"`),
 			}
 			if r.IntN(3) == 0 {
 				c.Extra = json.RawMessage(pick(`{"s":1}`, "", "x", "[]", "{\"s\":\"\xff\\ud800\"}"))
@@ -211,6 +240,9 @@ func TestLint(t *testing.T) {
 		{"empty user", []Message{user("")}, "no content"},
 		{"empty assistant", []Message{user("a"), assistant("")}, "no content"},
 		{"empty result", []Message{user("a"), assistant("", call("1")), result("1", "")}, "no content"},
+		{"blank", []Message{user(" \n")}, "no content"},
+		{"long id", []Message{user("a"), assistant("", call(strings.Repeat("i", 65))), result(strings.Repeat("i", 65), "x")}, "the call id"},
+		{"image form", []Message{{Role: RoleUser, Text: "a", Images: []string{"data:text/html;base64,aGk="}}}, "in a form"},
 		{"image in result", []Message{user("a"), assistant("", call("1")), {Role: RoleTool, CallID: "1", Text: "x", Images: []string{"y"}}}, "does not have"},
 	}
 	for _, tt := range tests {

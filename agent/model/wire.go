@@ -21,7 +21,6 @@ type (
 		MaxTokens           int              `json:"max_tokens,omitempty"`
 		MaxCompletionTokens int              `json:"max_completion_tokens,omitempty"`
 		Temperature         *float64         `json:"temperature,omitempty"`
-		ReasoningEffort     string           `json:"reasoning_effort,omitempty"`
 	}
 	wireStream struct {
 		IncludeUsage bool `json:"include_usage"`
@@ -57,9 +56,6 @@ func (c *Client) encode(request Request) ([]byte, error) {
 	if c.switches.StreamOptions != Off {
 		out.StreamOptions = &wireStream{IncludeUsage: true}
 	}
-	if slices.Contains([]string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}, request.Effort) {
-		out.ReasoningEffort = request.Effort
-	}
 	if c.switches.MaxTokensField == "max_completion_tokens" {
 		out.MaxCompletionTokens = max(request.MaxTokens, 0)
 	} else {
@@ -75,7 +71,11 @@ func (c *Client) encode(request Request) ([]byte, error) {
 	if err := c.tools(&out, request); err != nil {
 		return nil, err
 	}
-	return marshal(out)
+	body, err := marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	return c.withEffort(body, request.Effort)
 }
 
 // asks reports whether a model can answer to the message.
@@ -105,7 +105,8 @@ func (c *Client) tools(out *wireRequest, request Request) error {
 	default:
 		out.ToolChoice = map[string]any{"type": "function", "function": map[string]string{"name": request.ToolChoice}}
 	}
-	if c.switches.ParallelToolCalls != Default {
+	strict := slices.ContainsFunc(out.Tools, func(t wireTool) bool { return t.Function.Strict })
+	if c.switches.ParallelToolCalls != Default || strict {
 		allowed := c.switches.ParallelToolCalls == On
 		out.ParallelToolCalls = &allowed
 	}
@@ -128,7 +129,7 @@ func (c *Client) message(m Message) (map[string]any, error) {
 		}
 		var calls []fields
 		for _, call := range m.Calls {
-			encoded, err := wireCall(call)
+			encoded, err := c.wireCall(call)
 			if err != nil {
 				return nil, err
 			}
@@ -182,13 +183,32 @@ func (c *Client) content(m Message) any {
 // imageRemark stands for images that the model cannot see.
 const imageRemark = "(an image was here, which this model cannot see)"
 
+// originField is the member of Call.Extra that says which provider the others came from. It is never sent.
+const originField = "throwbar_from"
+
+// mark notes in the calls of an answer which provider wants their further fields back.
+func (c *Client) mark(calls []Call) {
+	for i := range calls {
+		extra := asObject(calls[i].Extra)
+		if extra == nil {
+			continue
+		}
+		extra[originField], _ = marshal(c.baseURL) // a string
+		calls[i].Extra, _ = marshal(extra)         // decoded before
+	}
+}
+
 // wireCall returns the wire form of a call, with the fields of its provider as they came.
-func wireCall(call Call) (fields, error) {
+func (c *Client) wireCall(call Call) (fields, error) {
 	out := fields{}
 	if len(call.Extra) > 0 {
 		if err := json.Unmarshal(call.Extra, &out); err != nil {
 			return nil, fmt.Errorf("read extra fields of call %q: %w", call.ID, err)
 		}
+		if from := out.text(originField); from != "" && from != c.baseURL {
+			clear(out) // another provider's, which this one may refuse
+		}
+		delete(out, originField)
 	}
 	function := out.object("function")
 	if function == nil {

@@ -1,14 +1,16 @@
 package rpc
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	"throwbar.dev/throwbar/agent/conversation"
+	"throwbar.dev/throwbar/agent/tool"
+	"throwbar.dev/throwbar/agent/turn"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
+	configv1 "throwbar.dev/throwbar/gen/go/throwbar/config/v1"
 )
 
 const (
@@ -23,10 +25,33 @@ func pageSize(asked uint32) int {
 	return int(min(asked, maxPage))
 }
 
-func chatRequest(workspace string, req *agentv1.ChatRequest) conversation.Request {
-	return conversation.Request{
-		Workspace: workspace, Conversation: req.GetConversationId(), Message: req.GetMessage(), Detached: req.GetDetached(),
+func chatDelivery(workspace string, req *agentv1.ChatRequest) conversation.Delivery {
+	return conversation.Delivery{
+		Workspace: workspace, To: req.GetConversationId(), Text: req.GetMessage(), Mode: req.GetMode(), MessageID: req.GetMessageId(),
+		Model: req.GetModel(), Attached: !req.GetDetached(),
 	}
+}
+
+func sendDelivery(workspace string, req *agentv1.SendRequest) conversation.Delivery {
+	return conversation.Delivery{
+		Workspace: workspace, To: req.GetConversationId(), Text: req.GetMessage(), Mode: req.GetMode(), MessageID: req.GetMessageId(),
+		Model: req.GetModel(),
+	}
+}
+
+func sendResponse(d conversation.Delivered) *agentv1.SendResponse {
+	return &agentv1.SendResponse{
+		ConversationId: d.Conversation.ID, Handle: d.Handle, MessageId: d.MessageID, Delivery: d.Delivery, TurnId: d.TurnID,
+		Sequence: d.Sequence,
+	}
+}
+
+func messages(rows []conversation.Row) []*agentv1.Conversation {
+	out := make([]*agentv1.Conversation, len(rows))
+	for i, row := range rows {
+		out[i] = row.Message()
+	}
+	return out
 }
 
 // conversationsPage is a page of at most limit rows, of which one more was read to see whether it is the last.
@@ -37,12 +62,60 @@ func conversationsPage(rows []conversation.Row, limit int) *agentv1.ListConversa
 		last := rows[limit-1]
 		res.NextPageToken = strconv.FormatInt(last.UpdatedAt.UnixMilli(), 10) + "_" + last.ID
 	}
-	for _, row := range rows {
-		res.Conversations = append(res.Conversations, &agentv1.Conversation{
-			ConversationId: row.ID, Handle: row.Handle, Title: row.Title, Running: row.Running,
-			CreatedAt: timestamppb.New(row.CreatedAt), UpdatedAt: timestamppb.New(row.UpdatedAt),
+	res.Conversations = messages(rows)
+	return res
+}
+
+// queuePage is a page of at most limit messages, of which one more was read to see whether it is the last.
+func queuePage(letters []conversation.Letter, limit int) *agentv1.ListQueueResponse {
+	res := &agentv1.ListQueueResponse{}
+	if len(letters) > limit {
+		letters = letters[:limit]
+		res.NextPageToken = strconv.FormatUint(letters[limit-1].Sequence, 10)
+	}
+	for _, l := range letters {
+		res.Messages = append(res.Messages, l.Message())
+	}
+	return res
+}
+
+// toolsOf lists the tools, and which of them an agent with some grants has.
+func toolsOf(set *tool.Set, _ *agentv1.Grants) *agentv1.ListToolsResponse {
+	res := &agentv1.ListToolsResponse{}
+	for _, t := range set.Tools() {
+		res.Tools = append(res.Tools, &agentv1.ToolInfo{Name: t.Name, Summary: t.Entry.Summary, Available: true})
+	}
+	slices.SortFunc(res.Tools, func(a, b *agentv1.ToolInfo) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return res
+}
+
+// described is a model that says what it is at its provider.
+type described interface {
+	// Describe gives its name there, and the host.
+	Describe() (name, host string)
+}
+
+func modelsOf(models []turn.Choice) *agentv1.ListModelsResponse {
+	res := &agentv1.ListModelsResponse{}
+	for _, m := range models {
+		info := &agentv1.ModelInfo{Name: m.Name, Model: m.Name, ContextTokens: uint64(max(m.Context, 0)), Images: m.Images}
+		if d, ok := m.Model.(described); ok {
+			info.Model, info.Host = d.Describe()
+		}
+		res.Models = append(res.Models, info)
+	}
+	return res
+}
+
+func agentsOf(definitions []*configv1.AgentDefinition) *agentv1.ListAgentsResponse {
+	res := &agentv1.ListAgentsResponse{}
+	for _, d := range definitions {
+		res.Agents = append(res.Agents, &agentv1.AgentInfo{
+			Name: d.GetName(), Description: d.GetDescription(), Grants: &agentv1.Grants{Only: d.GetTools()},
+			Model: &agentv1.ModelChoice{Models: d.GetModels(), Effort: d.GetEffort()},
 		})
 	}
+	slices.SortFunc(res.Agents, func(a, b *agentv1.AgentInfo) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return res
 }
 

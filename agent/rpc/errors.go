@@ -15,13 +15,11 @@ func code(c conversation.Code) connect.Code {
 		return connect.CodeNotFound
 	case conversation.Ambiguous, conversation.Invalid:
 		return connect.CodeInvalidArgument
-	case conversation.Busy:
-		return connect.CodeAborted
-	case conversation.NoModel:
+	case conversation.NoModel, conversation.Archived, conversation.Late:
 		return connect.CodeFailedPrecondition
 	case conversation.Unavailable:
 		return connect.CodeUnavailable
-	case conversation.Slow:
+	case conversation.Slow, conversation.Full, conversation.Exhausted:
 		return connect.CodeResourceExhausted
 	default:
 		return connect.CodeInternal

@@ -14,7 +14,7 @@ import (
 
 func TestEveryErrorHasItsCode(t *testing.T) {
 	t.Parallel()
-	for c := conversation.NotFound; c <= conversation.Slow; c++ {
+	for c := conversation.NotFound; c <= conversation.Late; c++ {
 		err := coded(&conversation.Error{Code: c, Message: "why"})
 		if got := connect.CodeOf(err); got == connect.CodeInternal || got == connect.CodeUnknown {
 			t.Errorf("code %d becomes %v", c, got)
@@ -29,7 +29,7 @@ func TestTokensLeadBackToTheirPlace(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMilli(1_700_000_000_123)
 	rows := []conversation.Row{
-		{Conversation: conversation.Conversation{ID: "a", UpdatedAt: at, CreatedAt: at, Title: "t"}, Handle: "h", Running: true},
+		{Conversation: conversation.Conversation{ID: "a", UpdatedAt: at, CreatedAt: at, Title: "t"}, Handle: "h", Status: agentv1.ConversationStatus_CONVERSATION_STATUS_WAITING},
 		{Conversation: conversation.Conversation{ID: "b", UpdatedAt: at}},
 	}
 	page := conversationsPage(rows, 1)
@@ -52,8 +52,24 @@ func TestTokensLeadBackToTheirPlace(t *testing.T) {
 
 func TestARequestKeepsAllItSays(t *testing.T) {
 	t.Parallel()
-	got := chatRequest("w", &agentv1.ChatRequest{ConversationId: proto.String("abcd"), Message: "m", Detached: true})
-	if want := (conversation.Request{Workspace: "w", Conversation: "abcd", Message: "m", Detached: true}); got != want {
+	id, choice := "00000000-0000-4000-8000-000000000000", &agentv1.ModelChoice{Models: []string{"m"}}
+	want := conversation.Delivery{
+		Workspace: "w", To: "abcd", Text: "m", Mode: agentv1.SendMode_SEND_MODE_STEER, MessageID: id, Model: choice, Attached: true,
+	}
+	chat := &agentv1.ChatRequest{
+		ConversationId: proto.String("abcd"), Message: "m", Mode: agentv1.SendMode_SEND_MODE_STEER, MessageId: &id, Model: choice,
+	}
+	if got := chatDelivery("w", chat); got != want {
+		t.Errorf("%+v", got)
+	}
+	chat.Detached, want.Attached = true, false
+	if got := chatDelivery("w", chat); got != want {
+		t.Errorf("%+v", got)
+	}
+	send := &agentv1.SendRequest{
+		ConversationId: proto.String("abcd"), Message: "m", Mode: agentv1.SendMode_SEND_MODE_STEER, MessageId: &id, Model: choice,
+	}
+	if got := sendDelivery("w", send); got != want {
 		t.Errorf("%+v", got)
 	}
 	if pageSize(0) != 100 || pageSize(7) != 7 || pageSize(5000) != 1000 {

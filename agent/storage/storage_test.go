@@ -65,7 +65,10 @@ func TestWhatIsAppendedIsReadBack(t *testing.T) {
 }
 
 func testWhatIsAppendedIsReadBack(t *testing.T, s *storage.Storage) {
-	c := conversation.Conversation{ID: "abcd-1", Workspace: "w", Title: "x", Open: true, CreatedAt: at(1), UpdatedAt: at(1)}
+	c := conversation.Conversation{ID: "abcd-1", Workspace: "w", Title: "x", Open: true, CreatedAt: at(1), UpdatedAt: at(1),
+		Settings: &agentv1.ConversationSettings{Prompt: "p\x00"}, Parent: "p", Root: "r", Agent: "a", Wakes: 6, Holds: conversation.HeldByStop,
+		LastEnd: agentv1.TurnEnd_TURN_END_FAILED, Sequence: 3,
+	}
 	messages := []model.Message{
 		{Role: model.RoleUser, Text: "a\x00\u202e", Images: []string{"data:x"}},
 		{Role: model.RoleAssistant, Reasoning: "r", Calls: []model.Call{{ID: "1", Name: "n", Arguments: `{"a`, Extra: json.RawMessage(`{"s":1}`)}}},
@@ -79,8 +82,8 @@ func testWhatIsAppendedIsReadBack(t *testing.T, s *storage.Storage) {
 	if err := s.Append(t.Context(), append1); err != nil {
 		t.Fatal(err)
 	}
-	if _, last, err := s.Conversation(t.Context(), "w", c.ID); err != nil || last.GetSequence() != 1 {
-		t.Errorf("last: %v, %v", last, err)
+	if state, err := s.State(t.Context(), "w", c.ID); err != nil || state.Last.GetSequence() != 1 {
+		t.Errorf("last: %v, %v", state.Last, err)
 	}
 	c.UpdatedAt = at(9)
 	append2 := conversation.Change{Conversation: c, Messages: messages[1:], Events: []*agentv1.Event{event(2), event(3)}}
@@ -90,9 +93,9 @@ func testWhatIsAppendedIsReadBack(t *testing.T, s *storage.Storage) {
 	if err := s.Append(t.Context(), append2); err == nil {
 		t.Error("the same numbers went in twice")
 	}
-	got, last, err := s.Conversation(t.Context(), "w", c.ID)
-	if err != nil || got != c || !proto.Equal(last, event(3)) {
-		t.Errorf("%+v, %v, %v", got, last, err)
+	state, err := s.State(t.Context(), "w", c.ID)
+	if err != nil || !state.Conversation.Equal(c) || !proto.Equal(state.Last, event(3)) || state.Running != nil || state.Turns {
+		t.Errorf("%+v, %v", state, err)
 	}
 	history, err := s.Messages(t.Context(), c.ID)
 	if err != nil || !reflect.DeepEqual(history, messages) {
@@ -102,10 +105,10 @@ func testWhatIsAppendedIsReadBack(t *testing.T, s *storage.Storage) {
 	if err != nil || len(events) != 1 || !proto.Equal(events[0], event(2)) {
 		t.Errorf("events: %v, %v", events, err)
 	}
-	if _, _, err := s.Conversation(t.Context(), "other", c.ID); !errors.Is(err, conversation.ErrNoRow) {
+	if _, err := s.State(t.Context(), "other", c.ID); !errors.Is(err, conversation.ErrNoRow) {
 		t.Errorf("another workspace: %v", err)
 	}
-	if _, _, err := s.Conversation(t.Context(), "w", "a\x00b"); !errors.Is(err, conversation.ErrNoRow) {
+	if _, err := s.State(t.Context(), "w", "a\x00b"); !errors.Is(err, conversation.ErrNoRow) {
 		t.Errorf("an id that no row can have: %v", err)
 	}
 	if err := s.Append(t.Context(), conversation.Change{Conversation: conversation.Conversation{ID: "no", Workspace: "w", UpdatedAt: at(1)}}); !errors.Is(err, conversation.ErrNoRow) {
@@ -130,7 +133,7 @@ func testConversationsAreListedAndFound(t *testing.T, s *storage.Storage) {
 	var all []conversation.Conversation
 	var place *conversation.Place
 	for {
-		page, err := s.Conversations(t.Context(), "w", place, 100)
+		page, err := s.Conversations(t.Context(), "w", 0, place, 100)
 		if err != nil {
 			t.Fatal(err)
 		}

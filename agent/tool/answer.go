@@ -35,9 +35,15 @@ type Answer struct {
 	OK bool
 	// Denied is set if policy or a person forbade all of it.
 	Denied bool
-	body   *result.Value
-	paged  bool // rows that are left out can be asked for
-	page   int  // the length of the page if it was chosen to fit
+	// Images are addresses of images, https: or data:, which a model may be shown beside the answer. The answer has a
+	// line for each of them.
+	Images []string
+
+	body  *result.Value
+	plain bool   // the body is text and images
+	text  string // of a plain one
+	paged bool   // rows that are left out can be asked for
+	page  int    // the length of the page if it was chosen to fit
 }
 
 // Fail is the answer of a call that did not work.
@@ -52,6 +58,13 @@ func Fail(code, message string, lines ...string) Answer {
 // Found is the answer of a query.
 func (t *Tool) Found(response proto.Message) Answer {
 	return Answer{OK: true, body: result.Of(response.ProtoReflect()), paged: t.Entry.In.Fields().ByName(pageSizeField) != nil}
+}
+
+// Answered is the answer of a facility.
+func (t *Tool) Answered(response proto.Message) Answer { return answered(response) }
+
+func answered(response proto.Message) Answer {
+	return Answer{OK: true, body: result.Of(response.ProtoReflect())}
 }
 
 // Shorten asks for a page that fits into an answer: it sets the page size of a query's request to the number of rows
@@ -173,8 +186,21 @@ func ErrorCode(code commandv1.ErrorCode) string {
 	return name
 }
 
-// Print is the answer as the model reads it: JSON, no longer than MaxAnswer, between marks that are new each time.
+// Print is PrintWhole without what the model is not told.
 func (a Answer) Print(random io.Reader) (string, error) {
+	shown, _, err := a.PrintWhole(random)
+	return shown, err
+}
+
+// PrintWhole is the answer as the model reads it: JSON, no longer than MaxAnswer, between marks that are new each time.
+// Where that is only a part of it, whole is all of it, for people: JSON without the marks, or the text itself; otherwise
+// whole is empty. What is left out is told, and how much of it. Print an answer once.
+func (a Answer) PrintWhole(random io.Reader) (shown, whole string, err error) {
+	if a.plain {
+		a.body, whole = a.shorten()
+	} else if text := a.body.String(); len(text) > MaxAnswer-envelope {
+		whole = text
+	}
 	var notes []string
 	for _, left := range result.Fit(a.body, MaxAnswer-envelope) {
 		note := fmt.Sprintf("%d of %d rows of %s left out for size", left.Of-left.Shown, left.Of, result.Cut(left.Name, 60))
@@ -186,11 +212,15 @@ func (a Answer) Print(random io.Reader) (string, error) {
 			notes = append(notes, note)
 		}
 	}
+	if whole != "" && len(notes) == 0 && !a.plain {
+		notes = append(notes, fmt.Sprintf("texts were cut: the whole answer has %d bytes, which the user can read", len(whole)))
+	}
 	if a.page > 0 && a.body.Get(nextTokenName) != nil {
 		notes = append(notes, fmt.Sprintf("the page was cut to %d rows for size; go on with pageToken", a.page))
 	}
 	if len(notes) > 0 {
 		a.body.Add("note", result.Text(strings.Join(notes, ". ")))
 	}
-	return result.Seal(random, a.OK, a.body)
+	shown, err = result.Seal(random, a.OK, a.body)
+	return shown, bounded(whole), err
 }

@@ -14,19 +14,17 @@ import (
 	"throwbar.dev/throwbar/catalog"
 )
 
-// MaxTools is how many tools one request may carry: providers refuse the whole request above it.
-const MaxTools = 128
-
-// Set is the list of all tools. It never changes once it is made.
+// Set is the list of all tools, however many there are. It never changes once it is made.
 type Set struct {
 	tools  []*Tool
 	byName map[string]*Tool // older names too
+	groups []string         // every name that stands for several tools
 }
 
-// NewSet makes a tool of every query and command of a catalogue.
+// NewSet makes a tool of every query, command and facility of a catalogue.
 func NewSet(c *catalog.Catalogue) (*Set, error) {
-	s := &Set{byName: map[string]*Tool{}}
-	for _, e := range slices.Concat(c.Queries(), c.Commands()) {
+	s := &Set{byName: map[string]*Tool{}, groups: []string{GroupAll, GroupRead, GroupAct, GroupNone}}
+	for _, e := range slices.Concat(c.Queries(), c.Commands(), c.Facilities()) {
 		t, err := newTool(e, c.Files())
 		if err != nil {
 			return nil, fmt.Errorf("make tool %s: %w", e.Name, err)
@@ -35,37 +33,56 @@ func NewSet(c *catalog.Catalogue) (*Set, error) {
 		for _, name := range append([]string{e.Name}, e.Aliases...) {
 			s.byName[name] = t
 		}
+		if !slices.Contains(s.groups, e.Family) {
+			s.groups = append(s.groups, e.Family)
+		}
 	}
-	if len(s.tools) > MaxTools {
-		return nil, fmt.Errorf("there are %d tools; a request carries at most %d", len(s.tools), MaxTools)
-	}
-	return s, nil
+	return s, s.sound()
 }
 
-// Tools are all tools: queries, then commands, each by name.
+// sound says what is wrong with the declarations of tools beside each other.
+func (s *Set) sound() error {
+	for _, group := range s.groups {
+		if t, ok := s.byName[group]; ok {
+			return fmt.Errorf("make tool %s: a group of tools is called %q too", t.Name, group)
+		}
+	}
+	for _, t := range s.tools {
+		for _, name := range t.Entry.Facility.GetWith() {
+			if other, ok := s.byName[name]; !ok || !other.granted() {
+				return fmt.Errorf("make tool %s: it is granted with %q, which is no facility that can be granted", t.Name, name)
+			}
+		}
+	}
+	return nil
+}
+
+// Tools are all tools: queries, commands, then facilities, each by name.
 func (s *Set) Tools() []*Tool { return s.tools }
 
-// Lookup finds a tool by its name or an accepted older one.
+// Lookup finds a tool by its name or an accepted older one, whoever has it.
 func (s *Set) Lookup(name string) (*Tool, bool) {
 	t, ok := s.byName[name]
 	return t, ok
 }
 
 // Nearest is the tool that an unknown name was most likely meant to be, or empty.
-func (s *Set) Nearest(name string) string {
-	names := make([]string, len(s.tools))
-	for i, t := range s.tools {
-		names[i] = t.Name
+func (s *Set) Nearest(name string) string { return naming.Nearest(name, names(s.tools)) }
+
+func names(tools []*Tool) []string {
+	out := make([]string, len(tools))
+	for i, t := range tools {
+		out[i] = t.Name
 	}
-	return naming.Nearest(name, names)
+	return out
 }
 
-// Portable are the tools as they go to a model, those with the given names or all.
+// Portable are the tools as most models read them: those with the given names, or every query and command.
 func (s *Set) Portable(names ...string) []model.Tool {
 	var out []model.Tool
 	for _, t := range s.tools {
-		if len(names) == 0 || slices.Contains(names, t.Name) {
-			out = append(out, model.Tool{Name: t.Name, Description: t.Description, Parameters: schema.Portable(t.Schema)})
+		if len(names) == 0 && t.Entry.Facility == nil || slices.Contains(names, t.Name) {
+			out = append(out, t.offer(schema.ProfilePortable).tool)
 		}
 	}
 	return out
@@ -87,7 +104,7 @@ func newTool(e *catalog.Entry, files *protoregistry.Files) (*Tool, error) {
 	t := &Tool{Name: e.Name, Entry: e, files: files}
 	t.Schema, t.Rules = schema.Of(e.In, e.Comment)
 	t.Description = describe(e.Summary, t.Schema.Notes)
-	if e.Method != nil {
+	if e.Command == nil {
 		return t, nil
 	}
 	for _, name := range []protoreflect.Name{deviceField, deviceKey} {

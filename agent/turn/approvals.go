@@ -12,7 +12,8 @@ import (
 // news is what calls that run side by side tell of the approvals that they wait for. The turn records it: nobody who
 // tells something waits for that.
 type news struct {
-	wake chan struct{} // has room for one signal
+	wake  chan struct{} // has room for one signal
+	clock *clock        // stands still while a call waits for a person
 
 	mu     sync.Mutex
 	events []*agentv1.Event                // guarded by mu; not recorded yet
@@ -27,8 +28,8 @@ type question struct {
 	id   string
 }
 
-func newNews() *news {
-	return &news{wake: make(chan struct{}, 1), made: map[*call][]*controlv1.Approval{}}
+func newNews(c *clock) *news {
+	return &news{wake: make(chan struct{}, 1), clock: c, made: map[*call][]*controlv1.Approval{}}
 }
 
 // asked tells that a call waits for an approval.
@@ -38,7 +39,11 @@ func (n *news) asked(c *call, a *controlv1.Approval) {
 	if n.over {
 		return
 	}
+	if slices.Contains(n.open, question{c, a.GetApprovalId()}) {
+		return
+	}
 	n.open = append(n.open, question{c, a.GetApprovalId()})
+	n.clock.wait()
 	n.tell(&agentv1.Event{Kind: &agentv1.Event_ApprovalRequested{ApprovalRequested: &agentv1.ApprovalRequested{
 		CallId: c.id, ApprovalId: a.GetApprovalId(), Name: c.name, Reason: a.GetReason(), ExpiresAt: a.GetExpiresAt(),
 	}}})
@@ -53,6 +58,7 @@ func (n *news) resolved(c *call, a *controlv1.Approval) {
 		return
 	}
 	n.open = slices.Delete(n.open, at, at+1)
+	n.clock.decided()
 	n.made[c] = append(n.made[c], a)
 	state, _ := naming.Short(a.GetState().Descriptor(), a.GetState().Number())
 	n.tell(approvalResolved(c, a.GetApprovalId(), state, a.GetDecisionReason()))
@@ -62,6 +68,15 @@ func approvalResolved(c *call, id, state, reason string) *agentv1.Event {
 	return &agentv1.Event{Kind: &agentv1.Event_ApprovalResolved{ApprovalResolved: &agentv1.ApprovalResolved{
 		CallId: c.id, ApprovalId: id, State: state, Reason: reason,
 	}}}
+}
+
+// tells adds an event.
+func (n *news) tells(event *agentv1.Event) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.over {
+		n.tell(event)
+	}
 }
 
 // tell adds an event. The caller holds mu.
@@ -82,13 +97,17 @@ func (n *news) take() []*agentv1.Event {
 	return events
 }
 
-// end takes the last events. An approval that is still open then is one that the turn does not want any more.
-func (n *news) end() []*agentv1.Event {
+// end takes the last events. An approval that is still open then is one that the turn does not want any more, unless it
+// only pauses.
+func (n *news) end(pauses bool) []*agentv1.Event {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.over = true
 	for _, q := range n.open {
-		n.events = append(n.events, approvalResolved(q.call, q.id, withdrawn, ""))
+		n.clock.decided()
+		if !pauses {
+			n.events = append(n.events, approvalResolved(q.call, q.id, withdrawn, ""))
+		}
 	}
 	return n.events
 }

@@ -338,7 +338,7 @@ func TestAModelCannotApprove(t *testing.T) {
 	for _, name := range []string{"decide", "approve", "approvals", "Decide", "ApprovalService.Decide", "addRule", "setPolicySettings"} {
 		forged.Calls = append(forged.Calls, modeltest.NewCall(name, `{"approvalId":"ap-1"}`))
 	}
-	b := newBench(t, forged)
+	b := newBench(t, forged, modeltest.Text("done"))
 	j := b.chat("close everything")
 	for i, r := range j.results() {
 		if r.GetOutcome() != agentv1.Outcome_OUTCOME_FAILED {

@@ -4,17 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/protobuf/proto"
 
 	"throwbar.dev/throwbar/agent/model"
 	"throwbar.dev/throwbar/agent/tool"
 	"throwbar.dev/throwbar/agent/tool/args"
 	"throwbar.dev/throwbar/agent/tool/result"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
-	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 )
 
 // maxShown is how much of arguments that could not be understood is shown.
@@ -29,6 +26,7 @@ type call struct {
 	shown   string       // the arguments as they were understood
 	key     string       // equal for equal calls
 	failure *tool.Answer // set if it cannot be run
+	again   bool         // it was made in an earlier process, and nobody knows what became of it
 }
 
 func (c *call) reads() bool { return c.tool == nil || c.failure != nil || c.tool.Reads() }
@@ -48,13 +46,9 @@ func (s *session) prepareOne(made model.Call) *call {
 		c.failure = &a
 		return c
 	}
-	t, ok := s.config.Tools.Lookup(made.Name)
+	t, ok := s.hand.view.Lookup(made.Name)
 	if !ok {
-		text := fmt.Sprintf("there is no tool %q", result.Cut(made.Name, 100))
-		if nearest := s.config.Tools.Nearest(made.Name); nearest != "" {
-			text += "; did you mean " + nearest + "?"
-		}
-		return fail(tool.Fail("unknown_tool", text))
+		return fail(s.hand.view.Absent(made.Name))
 	}
 	c.tool, c.name = t, t.Name
 	decoded, err := t.Decode(made.Arguments, s.config.Strict)
@@ -89,29 +83,30 @@ func (s *session) run(ctx context.Context, calls []*call) error {
 // batch runs calls side by side, and records their results in order.
 func (s *session) batch(ctx context.Context, calls []*call) error {
 	answers := make([]tool.Answer, len(calls))
-	ran := make([]bool, len(calls))
+	ran := make([]bool, len(calls)) // to its end
 	var work []int
 	for i, c := range calls {
 		switch {
-		case ctx.Err() != nil:
+		case s.skips(ctx, c):
 			answers[i] = interrupted(false)
 		case s.guard.notice != nil:
 			answers[i] = tool.Fail("not_run", "the turn was ended before this call")
 		case !s.guard.before(c.key):
 			answers[i] = tool.Fail("repeated", "this very call was made before and nothing has changed since: use what it answered, or do something else")
-		case c.failure != nil:
+		case c.failure != nil && !c.again:
 			answers[i], ran[i] = *c.failure, true
 		default:
-			ran[i] = true
 			work = append(work, i)
 		}
 	}
-	if err := s.sideBySide(ctx, calls, work, answers); err != nil {
+	if err := s.sideBySide(ctx, calls, work, answers, ran); err != nil {
 		return err
 	}
 	for i, c := range calls {
-		if ran[i] && ctx.Err() == nil {
+		if ran[i] {
 			s.guard.after(c.name, c.key, answers[i].OK, c.reads())
+		} else if s.stays(ctx) {
+			continue // it is made again in the next process
 		}
 		if err := s.answer(ctx, c, answers[i]); err != nil {
 			return err
@@ -120,11 +115,16 @@ func (s *session) batch(ctx context.Context, calls []*call) error {
 	return nil
 }
 
+// skips says whether a call is not made any more. One of an earlier process is, if only to be cancelled.
+func (s *session) skips(ctx context.Context, c *call) bool {
+	return ctx.Err() != nil && (!c.again || s.stays(ctx))
+}
+
 // sideBySide runs calls, and records meanwhile what they tell of the approvals that they wait for.
-func (s *session) sideBySide(ctx context.Context, calls []*call, work []int, answers []tool.Answer) error {
+func (s *session) sideBySide(ctx context.Context, calls []*call, work []int, answers []tool.Answer, ran []bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	n := newNews()
+	n := newNews(s.clock)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -132,8 +132,8 @@ func (s *session) sideBySide(ctx context.Context, calls []*call, work []int, ans
 		group.SetLimit(s.config.Parallel)
 		for _, i := range work {
 			group.Go(func() error {
-				if answers[i] = interrupted(false); ctx.Err() == nil {
-					answers[i] = s.await(ctx, calls[i], n)
+				if answers[i] = interrupted(false); !s.skips(ctx, calls[i]) {
+					answers[i], ran[i] = s.await(ctx, calls[i], n)
 				}
 				return nil
 			})
@@ -149,7 +149,7 @@ func (s *session) sideBySide(ctx context.Context, calls []*call, work []int, ans
 				return err
 			}
 		case <-done:
-			if events := n.end(); len(events) > 0 {
+			if events := n.end(s.stays(ctx)); len(events) > 0 {
 				return s.record(ctx, nil, events...)
 			}
 			return nil
@@ -159,7 +159,7 @@ func (s *session) sideBySide(ctx context.Context, calls []*call, work []int, ans
 
 // answer records the result of a call.
 func (s *session) answer(ctx context.Context, c *call, a tool.Answer) error {
-	content, err := a.Print(s.config.Random)
+	content, whole, err := a.PrintWhole(s.config.Random)
 	if err != nil {
 		return fmt.Errorf("print result of %s: %w", c.name, err)
 	}
@@ -170,29 +170,44 @@ func (s *session) answer(ctx context.Context, c *call, a tool.Answer) error {
 	case !a.OK:
 		outcome = agentv1.Outcome_OUTCOME_FAILED
 	}
-	message := model.Message{Role: model.RoleTool, CallID: c.id, Text: content}
-	return s.record(ctx, []model.Message{message}, toolResult(c, outcome, content))
+	entry := Entry{
+		Messages: []model.Message{{Role: model.RoleTool, CallID: c.id, Text: content, Images: a.Images}},
+		Events: []*agentv1.Event{{Kind: &agentv1.Event_ToolResult{ToolResult: &agentv1.ToolResult{
+			CallId: c.id, Name: c.name, Outcome: outcome, Content: content, WholeBytes: uint64(len(whole)), Images: a.Images,
+		}}}},
+	}
+	if whole != "" {
+		entry.Outputs = []Output{{CallID: c.id, Text: whole}}
+	}
+	return s.keep(ctx, entry)
 }
 
 // await runs a call and waits for it, but not longer than the turn lives: a tool that does not come back must not hold
-// up a stop. What it answers later goes nowhere; Wait waits for it.
-func (s *session) await(ctx context.Context, c *call, n *news) tool.Answer {
-	done := make(chan tool.Answer, 1)
-	s.calls.Go(func() { done <- s.perform(ctx, c, n) })
+// up a stop. What it answers later goes nowhere; Wait waits for it. It says whether the answer is the call's own.
+func (s *session) await(ctx context.Context, c *call, n *news) (tool.Answer, bool) {
+	type outcome struct {
+		answer tool.Answer
+		own    bool
+	}
+	done := make(chan outcome, 1)
+	s.calls.Go(func() {
+		a, own := s.perform(ctx, c, n)
+		done <- outcome{a, own}
+	})
 	select {
-	case a := <-done:
-		return a
+	case o := <-done:
+		return o.answer, o.own
 	case <-ctx.Done():
 	}
 	select {
-	case a := <-done:
-		return a
+	case o := <-done:
+		return o.answer, o.own
 	default:
 		if n.waits(c) {
 			return tool.Fail("interrupted", "the turn was stopped while this waited for a person: it was withdrawn, unless somebody approved "+
-				"it in that very moment. Look before you try again")
+				"it in that very moment. Look before you try again"), false
 		}
-		return interrupted(!c.reads())
+		return interrupted(!c.reads()), false
 	}
 }
 
@@ -202,72 +217,4 @@ func interrupted(effect bool) tool.Answer {
 		return tool.Fail("interrupted", "the turn was stopped before the outcome was known; it may have taken effect: look before you try again")
 	}
 	return tool.Fail("interrupted", "the turn was stopped before this was done")
-}
-
-// perform runs a call.
-func (s *session) perform(ctx context.Context, c *call, n *news) (answer tool.Answer) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			s.config.Log.ErrorContext(ctx, "tool panicked", slog.String("tool", c.name), slog.Any("panic", cause))
-			answer = tool.Fail("failed", insideText)
-		}
-	}()
-	if c.tool.Entry.Method != nil {
-		return s.query(ctx, c)
-	}
-	action, err := c.tool.Entry.Wrap(c.decoded.Message)
-	if err != nil {
-		return s.refused(ctx, c, err)
-	}
-	request := Call{
-		Workspace: s.task.Workspace, Principal: s.task.Conversation, Conversation: s.task.Root, Origin: s.task.Origin, Action: action,
-		Asked:    func(a *controlv1.Approval) { n.asked(c, a) },
-		Resolved: func(a *controlv1.Approval) { n.resolved(c, a) },
-	}
-	if c.decoded.DeviceID != "" {
-		request.DeviceIDs = []string{c.decoded.DeviceID}
-	}
-	response, err := s.config.Commander.Command(ctx, request)
-	if err != nil {
-		return s.refused(ctx, c, err)
-	}
-	return c.tool.Done(response, n.decisions(c)...)
-}
-
-// query asks a query, and once more for a shorter page if the answer is too long for the model.
-func (s *session) query(ctx context.Context, c *call) tool.Answer {
-	ask := func() (proto.Message, error) {
-		return s.config.Querier.Query(ctx, Query{
-			Workspace: s.task.Workspace, Principal: s.task.Conversation, Conversation: s.task.Root, Origin: s.task.Origin,
-			Method: c.tool.Entry.Method.FullName(), Request: c.decoded.Message,
-		})
-	}
-	response, err := ask()
-	if err != nil {
-		return s.refused(ctx, c, err)
-	}
-	rows, shorter := c.tool.Shorten(c.decoded.Message, response)
-	if !shorter {
-		return c.tool.Found(response)
-	}
-	if response, err = ask(); err != nil {
-		return s.refused(ctx, c, err)
-	}
-	return c.tool.Found(response).Page(rows)
-}
-
-const insideText = "the server could not do this: its log says why"
-
-// refused is the result of a call that the server did not run. An error without a text for the model goes to the log.
-func (s *session) refused(ctx context.Context, c *call, err error) tool.Answer {
-	var refusal *Refusal
-	switch {
-	case errors.As(err, &refusal):
-		return tool.Refused(refusal.Code, refusal.Message)
-	case ctx.Err() != nil:
-		return interrupted(!c.reads())
-	default:
-		s.config.Log.ErrorContext(ctx, "tool failed", slog.String("tool", c.name), slog.Any("error", err))
-		return tool.Fail("failed", insideText)
-	}
 }

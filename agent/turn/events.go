@@ -19,6 +19,13 @@ func notice(code, text string) *agentv1.Event {
 	return &agentv1.Event{Kind: &agentv1.Event_Notice{Notice: &agentv1.Notice{Code: code, Text: text}}}
 }
 
+// limit is a notice of something that ended the turn, and from which it can go on.
+func limit(code, text string) *agentv1.Event {
+	return &agentv1.Event{Kind: &agentv1.Event_Notice{Notice: &agentv1.Notice{
+		Code: code, Text: text + ` Say "go on" to continue.`, CanContinue: true,
+	}}}
+}
+
 func turnError(message string) *agentv1.Event {
 	return &agentv1.Event{Kind: &agentv1.Event_Error{Error: &agentv1.TurnError{Message: sentence(message)}}}
 }
@@ -27,30 +34,50 @@ func turnEnded(reason agentv1.TurnEnd) *agentv1.Event {
 	return &agentv1.Event{Kind: &agentv1.Event_TurnEnded{TurnEnded: &agentv1.TurnEnded{Reason: reason}}}
 }
 
+func modelChanged(from, to, reason string) *agentv1.Event {
+	return &agentv1.Event{Kind: &agentv1.Event_ModelChanged{ModelChanged: &agentv1.ModelChanged{From: from, To: to, Reason: sentence(reason)}}}
+}
+
 func toolCall(c *call) *agentv1.Event {
 	return &agentv1.Event{Kind: &agentv1.Event_ToolCall{ToolCall: &agentv1.ToolCall{
 		CallId: c.id, Name: c.name, Arguments: c.shown, Repairs: c.decoded.Repairs,
 	}}}
 }
 
-func toolResult(c *call, outcome agentv1.Outcome, content string) *agentv1.Event {
-	return &agentv1.Event{Kind: &agentv1.Event_ToolResult{ToolResult: &agentv1.ToolResult{
-		CallId: c.id, Name: c.name, Outcome: outcome, Content: content,
-	}}}
-}
-
-// said is what the model said in one answer, and what it counted.
-func said(answer model.Turn) []*agentv1.Event {
+// said is what the model of a choice said in one answer, and what it counted.
+func said(answer model.Turn, choice string) []*agentv1.Event {
 	var events []*agentv1.Event
 	if strings.TrimSpace(answer.Text) != "" {
 		events = append(events, &agentv1.Event{Kind: &agentv1.Event_Message{Message: &agentv1.Message{
 			Role: agentv1.Role_ROLE_ASSISTANT, Text: answer.Text,
 		}}})
 	}
-	if u := answer.Usage; u.Prompt > 0 || u.Completion > 0 {
-		events = append(events, &agentv1.Event{Kind: &agentv1.Event_Usage{Usage: &agentv1.Usage{
-			InputTokens: uint64(max(u.Prompt, 0)), OutputTokens: uint64(max(u.Completion, 0)),
-		}}})
+	return append(events, usage(answer.Usage, choice)...)
+}
+
+// usage is what the model of a choice counted for one request, if it did.
+func usage(u model.Usage, choice string) []*agentv1.Event {
+	if u.Prompt <= 0 && u.Completion <= 0 {
+		return nil
 	}
-	return events
+	return []*agentv1.Event{{Kind: &agentv1.Event_Usage{Usage: &agentv1.Usage{
+		InputTokens: positive(u.Prompt), OutputTokens: positive(u.Completion), CachedTokens: positive(u.Cached),
+		ReasoningTokens: positive(u.Reasoning), Model: choice,
+	}}}}
+}
+
+func compacted(before, after int) *agentv1.Event {
+	return &agentv1.Event{Kind: &agentv1.Event_Compacted{Compacted: &agentv1.Compacted{
+		BeforeTokens: uint64(max(before, 0)), AfterTokens: uint64(max(after, 0)),
+	}}}
+}
+
+func positive(n int64) uint64 { return uint64(max(n, 0)) }
+
+// sentence begins with a capital and ends with a full stop.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
+	"throwbar.dev/throwbar/agent/history"
 	"throwbar.dev/throwbar/agent/model"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 )
@@ -14,29 +16,35 @@ import (
 type session struct {
 	*Runner
 	task    Task
-	history []model.Message
+	history []model.Message // without the system message
 	spent   Spent
+	clock   *clock
 	guard   *guard
+	hand    hand                      // what the model of this step has
+	askers  map[string]*history.Asker // by name of a choice
+	answers string                    // name of the choice that answered last; the next step begins with it
 }
 
-// round asks the model once and runs the tools that it calls. It says whether the turn has ended.
-func (s *session) round(ctx context.Context, number int) (bool, error) {
-	step, err := s.task.Journal.Next(ctx)
+// round asks a model once and runs the tools that it calls. It says whether the turn has ended.
+func (s *session) round(ctx context.Context) (bool, error) {
+	if full := s.limit(); full != nil {
+		return true, s.end(ctx, agentv1.TurnEnd_TURN_END_LIMIT, full)
+	}
+	step, err := s.next(ctx)
 	switch {
-	case err != nil && ctx.Err() != nil:
+	case ctx.Err() != nil:
 		return true, s.stopped(ctx, model.Turn{})
 	case err != nil:
 		return false, err
 	case len(step.Choices) == 0:
 		return true, s.failed(ctx, model.Turn{}, step.Hint)
 	}
-	s.history = append(s.history, step.Messages...)
-	s.spent.Rounds = number
-	answer, err := step.Choices[0].Model.Complete(ctx, model.Request{Messages: s.history, Tools: s.tools}, model.Sink{
-		OnText:      func(piece string) { s.task.Journal.Delta(textDelta(piece)) },
-		OnReasoning: func(piece string) { s.task.Journal.Delta(reasoningDelta(piece)) },
-	})
+	s.spent.Rounds++
+	answer, err := s.ask(ctx, step)
+	var failure *journalError
 	switch {
+	case errors.As(err, &failure):
+		return false, failure.error
 	case ctx.Err() != nil:
 		return true, s.stopped(ctx, answer)
 	case err != nil:
@@ -45,33 +53,75 @@ func (s *session) round(ctx context.Context, number int) (bool, error) {
 		return true, s.answered(ctx, answer)
 	}
 	calls := s.prepare(answer.Calls)
-	events := said(answer)
+	events := said(answer, s.answers)
 	for _, c := range calls {
 		events = append(events, toolCall(c))
 	}
 	if err := s.record(ctx, []model.Message{answer.Message()}, events...); err != nil {
 		return false, err
 	}
+	return s.work(ctx, calls)
+}
+
+// next reads what holds for the next step, and takes in what was said since the last one.
+func (s *session) next(ctx context.Context) (Step, error) {
+	step, err := s.task.Journal.Next(ctx)
+	if err != nil {
+		return Step{}, err
+	}
+	s.history = append(s.history, step.Messages...)
+	s.deal(step)
+	return step, nil
+}
+
+// work runs the calls of one answer. It says whether the turn has ended.
+func (s *session) work(ctx context.Context, calls []*call) (bool, error) {
 	if err := s.run(ctx, calls); err != nil {
 		return false, err
 	}
+	s.guard.rest()
 	switch {
 	case ctx.Err() != nil:
 		return true, s.stopped(ctx, model.Turn{})
 	case s.guard.notice != nil:
 		return true, s.end(ctx, agentv1.TurnEnd_TURN_END_LIMIT, s.guard.notice)
-	case number == s.config.Rounds:
-		return true, s.end(ctx, agentv1.TurnEnd_TURN_END_LIMIT, notice("loop_limit",
-			fmt.Sprintf("Stopped after %d rounds of tools. Say \"go on\" to continue.", number)))
 	default:
 		return false, nil
 	}
 }
 
+// limit is the notice of a limit that is reached; nil if none is.
+func (s *session) limit() *agentv1.Event {
+	switch {
+	case s.spent.Rounds >= s.config.Rounds:
+		return limit("loop_limit", fmt.Sprintf("Stopped after %d rounds of tools.", s.spent.Rounds))
+	case s.spent.Tokens >= s.config.Tokens:
+		return limit("token_limit", fmt.Sprintf("Stopped after %d tokens.", s.spent.Tokens))
+	case s.clock.millis() >= s.config.Time.Milliseconds():
+		return s.late()
+	default:
+		return nil
+	}
+}
+
+func (s *session) late() *agentv1.Event {
+	return limit("time_limit", fmt.Sprintf("Stopped after %s.", s.config.Time.Round(time.Second)))
+}
+
 // record stores messages and events, and adds the messages to the history.
 func (s *session) record(ctx context.Context, messages []model.Message, events ...*agentv1.Event) error {
-	s.history = append(s.history, messages...)
-	return s.task.Journal.Record(ctx, Entry{Messages: messages, Events: events, Spent: s.spent})
+	return s.keep(ctx, Entry{Messages: messages, Events: events})
+}
+
+// keep stores an entry, and adds its messages to the history.
+func (s *session) keep(ctx context.Context, entry Entry) error {
+	if entry.Restart {
+		s.history = s.history[:0:0]
+	}
+	s.history = append(s.history, entry.Messages...)
+	s.spent.Millis = s.clock.millis()
+	entry.Spent = s.spent
+	return s.task.Journal.Record(ctx, entry)
 }
 
 // end is the last thing that a turn does.
@@ -81,39 +131,57 @@ func (s *session) end(ctx context.Context, reason agentv1.TurnEnd, events ...*ag
 
 // answered ends a turn whose model called no tool.
 func (s *session) answered(ctx context.Context, answer model.Turn) error {
-	if strings.TrimSpace(answer.Text) == "" && len(answer.Open) == 0 {
-		return s.failed(ctx, answer, "the model answered nothing: ask again")
-	}
-	reason, events := agentv1.TurnEnd_TURN_END_ANSWERED, said(answer)
+	silent := strings.TrimSpace(answer.Text) == ""
+	reason, events := agentv1.TurnEnd_TURN_END_LIMIT, said(answer, s.answers)
 	switch {
 	case len(answer.Open) > 0:
-		reason = agentv1.TurnEnd_TURN_END_LIMIT
-		events = append(events, notice("answer_cut", "The answer ended in the middle of a tool call, which was not run."))
+		events = append(events, limit("answer_cut", "The answer ended in the middle of a tool call, which was not run."))
 	case answer.Finish == model.FinishLength:
-		reason = agentv1.TurnEnd_TURN_END_LIMIT
-		events = append(events, notice("answer_cut", "The answer reached the model's length limit. Say \"go on\" to continue."))
+		events = append(events, limit("answer_cut", "The answer reached the model's length limit."))
+	case answer.Finish == model.FinishToolCalls:
+		events = append(events, limit("calls_missing", "The model wanted to call a tool and did not say which."))
 	case answer.Finish == model.FinishContentFilter:
+		reason = agentv1.TurnEnd_TURN_END_ANSWERED
+		if silent {
+			reason = agentv1.TurnEnd_TURN_END_FAILED
+		}
 		events = append(events, notice("answer_filtered", "The model's provider cut the answer short."))
+	case silent:
+		return s.failed(ctx, answer, "the model answered nothing: ask again")
+	default:
+		reason = agentv1.TurnEnd_TURN_END_ANSWERED
 	}
 	return s.record(ctx, spoken(answer), append(events, turnEnded(reason))...)
 }
 
 // failed ends a turn whose model gave no whole answer. What it said stays; what it began to call is not run.
 func (s *session) failed(ctx context.Context, answer model.Turn, why string) error {
-	events := said(answer)
+	events := said(answer, s.answers)
 	if len(answer.Open)+len(answer.Calls) > 0 {
 		why += "; the tools that it had begun to call were not run"
 	}
 	return s.record(ctx, spoken(answer), append(events, turnError(why), turnEnded(agentv1.TurnEnd_TURN_END_FAILED))...)
 }
 
+// stays says whether the turn only pauses, because the server stops.
+func (s *session) stays(ctx context.Context) bool {
+	return s.task.Durable && errors.Is(context.Cause(ctx), ErrShutdown)
+}
+
 // stopped ends a turn that was stopped, with what the model had said by then.
 func (s *session) stopped(ctx context.Context, answer model.Turn) error {
-	events := said(answer)
-	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+	if s.stays(ctx) {
+		return nil
+	}
+	reason, events := agentv1.TurnEnd_TURN_END_STOPPED, said(answer, s.answers)
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errTime):
+		reason = agentv1.TurnEnd_TURN_END_LIMIT
+		events = append(events, s.late())
+	case !errors.Is(cause, context.Canceled):
 		events = append(events, notice("stopped", sentence(cause.Error())))
 	}
-	return s.record(ctx, spoken(answer), append(events, turnEnded(agentv1.TurnEnd_TURN_END_STOPPED))...)
+	return s.record(ctx, spoken(answer), append(events, turnEnded(reason))...)
 }
 
 // spoken is the message of an answer without its calls; none if it has no text.
@@ -122,29 +190,4 @@ func spoken(answer model.Turn) []model.Message {
 		return nil
 	}
 	return []model.Message{{Role: model.RoleAssistant, Text: answer.Text, Reasoning: answer.Reasoning}}
-}
-
-// explain says why the model could not be asked, or did not answer.
-func explain(err error) string {
-	var api *model.APIError
-	switch {
-	case errors.As(err, &api) && api.Overflow():
-		return "the conversation is too long for the model: begin a new one"
-	case errors.As(err, &api):
-		return api.Error()
-	case errors.Is(err, model.ErrIdle):
-		return "the model's provider went silent: try again"
-	case errors.Is(err, model.ErrCutOff):
-		return "the model's answer was cut off: try again"
-	default:
-		return "the model cannot be reached: " + err.Error()
-	}
-}
-
-// sentence begins with a capital and ends with a full stop.
-func sentence(text string) string {
-	if text == "" {
-		return ""
-	}
-	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
 }

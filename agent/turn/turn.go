@@ -6,21 +6,28 @@
 //   - Every call that the model made has exactly one result in the history, also when the turn is stopped in the middle
 //     of it. An answer that was cut off runs no tool.
 //   - Calls that only read run side by side; the others run one by one, in the order in which the model made them.
-//   - The turn ends: after a number of rounds, of repeated calls, or of errors in a row. That it did is an event.
+//   - The turn ends: after a number of rounds, of tokens, of minutes, of repeated calls, or of errors in a row. That it did
+//     is an event, and a message makes it go on.
 //   - A call that waits for a person waits as long as that takes: nothing of the turn's limits counts meanwhile. That it
 //     waits, and how that ended, are events around it. Nothing that the model, a tool or a page says decides it.
 //   - What happens is in the journal before anything depends on it.
+//   - A durable turn goes on where the process that began it ended, wherever that was. Calls that have no result then are
+//     made again under the key that they had: what a command did it does not do twice.
 package turn
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"throwbar.dev/throwbar/agent/history"
 	"throwbar.dev/throwbar/agent/model"
 	"throwbar.dev/throwbar/agent/tool"
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
@@ -57,7 +64,12 @@ type Call struct {
 type Commander interface {
 	// Command runs a command and waits for its end on every device, and before that for a person where policy asks one,
 	// however long that takes. If the context ends it stops what it can. An error that the model may read is a *Refusal.
+	//
+	// If the context ends with ErrShutdown, a durable command is left as it is.
 	Command(ctx context.Context, call Call) (*controlv1.DispatchResponse, error)
+	// Withdraw takes back what a call of an earlier process still waits for, since it cannot be made any more, and says how
+	// all that was written down under its key ended. It is nil if nothing was.
+	Withdraw(ctx context.Context, call Call, why string) (*controlv1.DispatchResponse, error)
 }
 
 // Query is a question about state and who asks it.
@@ -84,9 +96,16 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Message }
 
-// Defaults of a configuration.
+// ErrShutdown is the cause of a context that ends because the server stops. A durable turn leaves everything as it is
+// then, and goes on in the next process.
+var ErrShutdown = errors.New("stopped because the server stops; say \"go on\" to continue")
+
+// Defaults of a configuration, and the most rounds that one may have.
 const (
 	DefaultRounds   = 10
+	MaxRounds       = 200
+	DefaultTokens   = 1_000_000
+	DefaultTime     = 30 * time.Minute
 	DefaultParallel = 8
 )
 
@@ -98,16 +117,17 @@ type Config struct {
 	Facilities Facilities // may be nil
 	Random     io.Reader  // of the marks around data from outside; safe for concurrent use
 	Log        *slog.Logger
-	Rounds     int  // how often the model is asked in one turn; DefaultRounds if zero
-	Parallel   int  // how many reads run at once; DefaultParallel if zero
-	Strict     bool // mend nothing in the model's arguments
+	Rounds     int           // how often the model is asked in one turn; DefaultRounds if zero, MaxRounds at most
+	Tokens     int64         // how many tokens one turn may use; DefaultTokens if zero
+	Time       time.Duration // how long one turn may take, waiting for people left out; DefaultTime if zero
+	ToolTokens int           // how many tokens the tools of a request may take; tool.DefaultBudget if zero
+	Parallel   int           // how many reads run at once; DefaultParallel if zero
+	Strict     bool          // mend nothing in the model's arguments
 }
 
 // Runner runs turns, any number at once.
 type Runner struct {
 	config Config
-	tools  []model.Tool
-	system model.Message
 	calls  sync.WaitGroup // calls of tools that have not come back, also those that nobody waits for any more
 }
 
@@ -116,23 +136,37 @@ func New(config Config) *Runner {
 	if config.Rounds == 0 {
 		config.Rounds = DefaultRounds
 	}
+	config.Rounds = min(config.Rounds, MaxRounds)
+	if config.Tokens == 0 {
+		config.Tokens = DefaultTokens
+	}
+	if config.Time == 0 {
+		config.Time = DefaultTime
+	}
 	if config.Parallel == 0 {
 		config.Parallel = DefaultParallel
 	}
-	return &Runner{
-		config: config, tools: config.Tools.Portable(), system: model.Message{Role: model.RoleSystem, Text: prompt()},
-	}
+	return &Runner{config: config}
 }
 
 // Wait waits until every call of a tool has come back. Call it when no turn runs any more.
 func (r *Runner) Wait() { r.calls.Wait() }
 
-// Run runs a turn to its end, which is an event in the journal. It returns an error only if the journal failed.
+// Run runs a turn to its end, which is an event in the journal; a durable one also until the server stops, which is none.
+// It returns an error only if the journal failed.
 func (r *Runner) Run(ctx context.Context, task Task) error {
-	s := &session{Runner: r, task: task, history: append([]model.Message{r.system}, task.History...), spent: task.Spent, guard: newGuard()}
-	for round := task.Spent.Rounds + 1; ; round++ {
-		done, err := s.round(ctx, round)
-		if done || err != nil {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s := &session{Runner: r, task: task, history: slices.Clone(task.History), spent: task.Spent, guard: newGuard(), askers: map[string]*history.Asker{}}
+	s.clock = newClock(r.config.Time, time.Duration(task.Spent.Millis)*time.Millisecond, func() { cancel(errTime) })
+	defer s.clock.stop()
+	if task.Resumed {
+		if done, err := s.resume(ctx); done || err != nil {
+			return err
+		}
+	}
+	for {
+		if done, err := s.round(ctx); done || err != nil {
 			return err
 		}
 	}

@@ -61,7 +61,7 @@ func TestAnArgumentThatNeedsConsentIsPointedOut(t *testing.T) {
 	edited.Calls[0].Proposed.GetCloseTabs().Force = proto.Bool(true)
 	edited.Calls[0].Effective = proto.CloneOf(closing(bigID, laptop, 2).GetCalls()[0].GetProposed())
 	f := newFake(t, func(f *fake) { f.desk = newLog(forced, edited) })
-	const line = "  force is set: Whether to close even tabs whose page asks first; what was typed there is lost. False if left out.\n"
+	const line = "  force is set: Close even where the page asks first; typed text is lost.\n"
 	e := f.run(t, "approvals", "show", bigID)
 	e.check(t, 0, line)
 	if strings.Index(e.out, line) > strings.Index(e.out, "asked for") {

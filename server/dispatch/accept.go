@@ -37,10 +37,21 @@ type Request struct {
 	// it is interactive if somebody waits for it.
 	Conversation string
 	Origin       controlv1.Origin
-	RequestID    string // what the caller calls it; nothing is decided by it
+	RequestID    string // what the caller calls it; nothing is decided by it, but Join finds it by that
 	// Asked is told of the approval that the command needs, before it waits; it may be nil. It has to return soon and must
 	// not call the dispatcher.
 	Asked func(*controlv1.Approval)
+	// Stays says of why the caller's context ended whether the command goes on all the same; nil means that it does if it is
+	// detached.
+	Stays func(cause error) bool
+}
+
+// stays says whether the command goes on after the caller's context has ended.
+func (r *Request) stays(cause error) bool {
+	if r.Stays != nil {
+		return r.Stays(cause)
+	}
+	return r.Detached
 }
 
 // origin is where a request comes from.
@@ -54,6 +65,9 @@ func (r *Request) origin() controlv1.Origin {
 		return controlv1.Origin_ORIGIN_INTERACTIVE
 	}
 }
+
+// request is what the caller calls it, as it is written down.
+func (r *Request) request() string { return strings.ReplaceAll(r.RequestID, "\x00", "") }
 
 // part is a command on one device, before it is accepted.
 type part struct {
@@ -309,7 +323,7 @@ func (d *Dispatcher) record(o *Order, p *part) Record {
 	return Record{
 		Group: o.group, Workspace: o.Request.Workspace, Device: p.device.ID, Name: p.entry.Name,
 		Principal: o.Request.Principal, Attached: !o.Request.Detached, Private: p.private, Conversation: o.Request.Conversation,
-		Request: strings.ReplaceAll(o.Request.RequestID, "\x00", ""), Origin: o.Request.origin(), TTL: ttl,
+		Request: o.Request.request(), Origin: o.Request.origin(), TTL: ttl,
 	}
 }
 

@@ -121,6 +121,8 @@ type Dispatcher struct {
 	settling   bool   // guarded by mu; somebody writes them
 	closed     bool   // guarded by mu; Run has ended
 
+	joins map[joinKey]chan struct{} // guarded by mu; each closed when the next one may look
+
 	questions map[string]*question // guarded by mu; by approval id, those with commands that wait
 	waiting   map[string]*live     // guarded by mu; by command id, those that wait for a person
 	asking    map[string]int       // guarded by mu; by principal, how many of them
@@ -146,11 +148,12 @@ type live struct {
 	ending    bool // its end is being written
 	told      bool // whoever waits knows its end
 	repeats   []*devicev1.Outcome
-	timer     *time.Timer // nil until it is recorded
-	question  *question   // that it waits for; nil if it does not
-	starting  bool        // its start is being written: until then nothing ends it
-	startedAt time.Time   // when it was approved and accepted; zero if nobody was asked
-	cancelled string      // why it is to end then
+	timer     *time.Timer                 // nil until it is recorded
+	question  *question                   // that it waits for; nil if it does not
+	joined    []func(*controlv1.Approval) // who waits for it too, to be told of what it waits for
+	starting  bool                        // its start is being written: until then nothing ends it
+	startedAt time.Time                   // when it was approved and accepted; zero if nobody was asked
+	cancelled string                      // why it is to end then
 	done      chan struct{}
 	out       *controlv1.DeviceOutcome
 }
@@ -165,6 +168,7 @@ func New(cfg Config) *Dispatcher {
 		byCaller: map[string]int{},
 		plans:    map[string]plan{},
 		receipts: map[string][]string{},
+		joins:    map[joinKey]chan struct{}{},
 
 		questions: map[string]*question{}, waiting: map[string]*live{}, asking: map[string]int{},
 	}

@@ -192,8 +192,27 @@ func (d *Dispatcher) askAgain(ctx context.Context, old *approval.Approval, ready
 		d.mu.Unlock()
 		return err
 	}
+	d.tellAsked(a, ready)
 	d.posed(a.ID)
 	return nil
+}
+
+// tellAsked tells whoever waits for commands that they wait for another approval now.
+func (d *Dispatcher) tellAsked(a *approval.Approval, ready []started) {
+	var tell []func(*controlv1.Approval)
+	seen := map[*Order]bool{}
+	d.mu.Lock()
+	for _, s := range ready {
+		if o := s.live.order; o != nil && !seen[o] && o.Request.Asked != nil {
+			seen[o] = true
+			tell = append(tell, o.Request.Asked)
+		}
+		tell = append(tell, s.live.joined...)
+	}
+	d.mu.Unlock()
+	for _, asked := range tell {
+		asked(a.View(d.Catalogue, d.deviceName))
+	}
 }
 
 // movePark makes commands wait for another approval.

@@ -187,7 +187,18 @@ func (b *book) Get(_ context.Context, workspace, id string) (dispatch.Record, er
 	return row, nil
 }
 
-func (b *book) List(context.Context, dispatch.Filter) ([]dispatch.Record, error) { return nil, nil }
+// List knows requests only.
+func (b *book) List(_ context.Context, f dispatch.Filter) ([]dispatch.Record, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []dispatch.Record
+	for _, row := range b.rows {
+		if f.Request != "" && row.Request == f.Request && row.Principal == f.Principal && row.Workspace == f.Workspace {
+			out = append(out, row)
+		}
+	}
+	return out, nil
+}
 
 func (b *book) Pending(context.Context) ([]dispatch.Acceptance, error) {
 	b.mu.Lock()

@@ -72,11 +72,12 @@ type End struct {
 
 // Filter selects commands, newest first.
 type Filter struct {
-	Workspace, Device string
-	PendingOnly       bool
-	BeforeTime        time.Time // with BeforeID: only commands after this one in the order of the list
-	BeforeID          string
-	Limit             int
+	Workspace, Device  string
+	Principal, Request string // what a request of a principal became; nothing else is selected then
+	PendingOnly        bool
+	BeforeTime         time.Time // with BeforeID: only commands after this one in the order of the list
+	BeforeID           string
+	Limit              int
 }
 
 // Ledger writes commands down.

@@ -12,6 +12,8 @@ import (
 // Only a store that does not write takes so long.
 const abandonWithin = 10 * time.Second
 
+const wentAway = "the caller went away"
+
 // Order is one request under way.
 type Order struct {
 	Request Request
@@ -49,13 +51,17 @@ func (d *Dispatcher) Start(ctx context.Context, orders []*Order) {
 // They are answered all the same.
 func (d *Dispatcher) Abandon(orders []*Order) {
 	for _, o := range orders {
-		if o.Request.Detached {
-			continue
+		if !o.Request.Detached {
+			d.abandon(o)
 		}
-		for _, p := range o.parts {
-			if p.live != nil {
-				d.cancel(p.live, "the caller went away")
-			}
+	}
+}
+
+// abandon cancels what has not ended of an order.
+func (d *Dispatcher) abandon(o *Order) {
+	for _, p := range o.parts {
+		if p.live != nil {
+			d.cancel(p.live, wentAway)
 		}
 	}
 }
@@ -74,9 +80,9 @@ func (o *Order) response() *controlv1.DispatchResponse {
 }
 
 // Dispatch sends a command and waits for its end on every device. When the context ends first, what is unsent is
-// cancelled and what is sent is asked to stop, unless the request is detached.
+// cancelled and what is sent is asked to stop, unless the request stays.
 func (d *Dispatcher) Dispatch(ctx context.Context, req Request) (*controlv1.DispatchResponse, error) {
-	return d.await(ctx, req.Detached, func(answer func(*controlv1.DispatchResponse, error)) *Order {
+	return d.await(ctx, req.stays, func(answer func(*controlv1.DispatchResponse, error)) *Order {
 		o := &Order{Request: req, Answer: answer}
 		d.Start(ctx, []*Order{o})
 		return o
@@ -85,7 +91,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, req Request) (*controlv1.Disp
 
 // await starts an order and waits for its answer.
 func (d *Dispatcher) await(
-	ctx context.Context, detached bool, start func(func(*controlv1.DispatchResponse, error)) *Order,
+	ctx context.Context, stays func(cause error) bool, start func(func(*controlv1.DispatchResponse, error)) *Order,
 ) (*controlv1.DispatchResponse, error) {
 	type answer struct {
 		res *controlv1.DispatchResponse
@@ -98,8 +104,8 @@ func (d *Dispatcher) await(
 		return a.res, a.err
 	case <-ctx.Done():
 	}
-	if !detached {
-		d.Abandon([]*Order{o})
+	if !stays(context.Cause(ctx)) {
+		d.abandon(o)
 		patience := time.NewTimer(abandonWithin)
 		defer patience.Stop()
 		select {
@@ -107,7 +113,7 @@ func (d *Dispatcher) await(
 		case <-patience.C:
 		}
 	}
-	return nil, fault.Wrap(fault.Cancelled, context.Cause(ctx), "the caller went away")
+	return nil, fault.Wrap(fault.Cancelled, context.Cause(ctx), wentAway)
 }
 
 // Submit sends a command and says under which ids it was written down.

@@ -28,17 +28,34 @@ type UndoRequest struct {
 	Command string // of a command or a dispatch; the newest dispatch that took something away if empty
 	Device  string // only what was taken away on it; on every device if empty
 	DryRun  bool
+
+	// Conversation, Origin, RequestID, Asked and Stays are those of a Request. With Again, what was written down under the
+	// request id is followed to its end, and only if nothing was is anything undone.
+	Conversation string
+	Origin       controlv1.Origin
+	RequestID    string
+	Again        bool
+	Asked        func(*controlv1.Approval)
+	Stays        func(cause error) bool
 }
 
 // Undo brings back what a command, or all commands of a dispatch, took away. It is a dispatch of the undo partner that
 // the command's option names, on each device with its own tabs: what the gate, policy and the claims on saved tabs say
 // of any command holds for it. What does not come back stays kept, so that a later undo finds it.
 func (d *Dispatcher) Undo(ctx context.Context, req UndoRequest) (*controlv1.UndoResponse, error) {
+	send := Request{
+		Workspace: req.Workspace, Principal: req.Principal, DryRun: req.DryRun, Conversation: req.Conversation, Origin: req.Origin,
+		RequestID: req.RequestID, Asked: req.Asked, Stays: req.Stays,
+	}
+	if req.Again {
+		if res, ok, err := d.Joined(ctx, send); ok || err != nil {
+			return &controlv1.UndoResponse{Outcomes: res.GetOutcomes()}, err
+		}
+	}
 	kept, err := d.undoable(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	send := Request{Workspace: req.Workspace, Principal: req.Principal, DryRun: req.DryRun}
 	parts, err := d.undoParts(send, kept)
 	if err != nil {
 		return nil, err
@@ -46,7 +63,7 @@ func (d *Dispatcher) Undo(ctx context.Context, req UndoRequest) (*controlv1.Undo
 	if req.DryRun {
 		return &controlv1.UndoResponse{UndoneCommandIds: commandsOf(kept, nil), Outcomes: d.dryRun(send, parts).GetOutcomes()}, nil
 	}
-	res, err := d.await(ctx, false, func(answer func(*controlv1.DispatchResponse, error)) *Order {
+	res, err := d.await(ctx, send.stays, func(answer func(*controlv1.DispatchResponse, error)) *Order {
 		o := &Order{Request: send, Answer: answer, parts: parts}
 		d.accept(ctx, []*Order{o})
 		return o

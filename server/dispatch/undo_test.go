@@ -187,6 +187,41 @@ func TestTwoUndosAtATimeOpenNothingTwice(t *testing.T) {
 	})
 }
 
+// "The newest" is another act once it is undone: an undo that is made again undoes no further one.
+func TestAnUndoThatIsMadeAgainIsFollowed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.browsers()
+		first := w.closeSome(t, "lap_tb1-1")
+		w.closeSome(t, "lap_tb1-2")
+		req := undo("")
+		req.RequestID, req.Conversation, req.Origin = "turn/call", "root", controlv1.Origin_ORIGIN_BACKGROUND
+		res, err := w.Undo(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		row, err := w.book.Get(t.Context(), "w", res.GetOutcomes()[0].GetCommandId())
+		if err != nil || row.Request != "turn/call" || row.Conversation != "root" || row.Origin != controlv1.Origin_ORIGIN_BACKGROUND {
+			t.Errorf("written down as %+v, %v", row, err)
+		}
+		sent := len(w.wire.commands("lap"))
+		req.Again = true
+		again, err := w.Undo(t.Context(), req)
+		if err != nil || again.GetOutcomes()[0].GetCommandId() != res.GetOutcomes()[0].GetCommandId() || again.GetOutcomes()[0].GetResult() == nil {
+			t.Errorf("again: %v, %v", again, err)
+		}
+		if n := len(w.wire.commands("lap")); n != sent {
+			t.Errorf("%d commands instead of %d", n, sent)
+		}
+		req.RequestID = "turn/other" // nothing was written down under it: it is begun now
+		res, err = w.Undo(t.Context(), req)
+		if err != nil || !slices.Equal(res.GetUndoneCommandIds(), []string{first.GetCommandId()}) {
+			t.Errorf("begun only now: %v, %v", res, err)
+		}
+	})
+}
+
 func TestAnUndoThatDoesNotEndWellLosesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

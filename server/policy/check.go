@@ -24,7 +24,11 @@ func (b *Book) check(workspace string, r *controlv1.PolicyRule, now time.Time) e
 	case r.GetMaxTargets() > 0 && verdict != controlv1.Verdict_VERDICT_ALLOW:
 		return fault.New(fault.Invalid, "only a rule that allows has a largest number of targets")
 	case r.GetTool() != "" && about[0].Command == nil && verdict == controlv1.Verdict_VERDICT_ASK:
-		return fault.New(fault.Invalid, "%s is a query, which cannot wait for a person: allow or deny it", about[0].Name)
+		what := "a query"
+		if about[0].Facility != nil {
+			what = "something that an agent itself does"
+		}
+		return fault.New(fault.Invalid, "%s is %s, which cannot wait for a person: allow or deny it", about[0].Name, what)
 	case r.GetExpiresAt() != nil && !r.GetExpiresAt().AsTime().After(now):
 		return fault.New(fault.Invalid, "the rule would have expired already: say a time to come")
 	}
@@ -41,9 +45,9 @@ func (b *Book) check(workspace string, r *controlv1.PolicyRule, now time.Time) e
 	return nil
 }
 
-// about are the commands and queries that a rule may be about.
+// about are the commands, queries and facilities that a rule may be about.
 func (b *Book) about(r *controlv1.PolicyRule) ([]*catalog.Entry, error) {
-	all := slices.Concat(b.cfg.Catalogue.Commands(), b.cfg.Catalogue.Queries())
+	all := slices.Concat(b.cfg.Catalogue.Commands(), b.cfg.Catalogue.Queries(), b.cfg.Catalogue.Facilities())
 	if r.GetTool() != "" {
 		if r.GetGroup() != "" {
 			return nil, fault.New(fault.Invalid, "a rule is about a tool or a group, not both")

@@ -13,7 +13,7 @@ import (
 	optionv1 "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
 )
 
-// Call is a command on one device as policy sees it.
+// Call is a command on one device, a query, or what an agent itself does, as policy sees it.
 type Call struct {
 	Workspace, Conversation, Principal, Device string
 
@@ -38,9 +38,13 @@ type Decision struct {
 	Version uint64 // of the workspace's policy
 }
 
-// Option is what a command's own option says of a call, without any rule.
+// Option is what a command's own option says of a call, without any rule. Nothing else asks a person by itself: what an
+// agent can do by itself is off until a conversation is granted it, or acts by commands, each of which is decided again.
 func Option(c Call) Decision {
-	if c.Entry.Command == nil {
+	switch {
+	case c.Entry.Facility != nil:
+		return Decision{Verdict: controlv1.Verdict_VERDICT_ALLOW, Reason: c.Entry.Name + " is for the conversation's grants to give"}
+	case c.Entry.Command == nil:
 		return Decision{Verdict: controlv1.Verdict_VERDICT_ALLOW, Reason: c.Entry.Name + " only reads what the server knows"}
 	}
 	consents := c.Entry.ConsentsIn(c.Args)

@@ -86,9 +86,13 @@ func (r *rule) before(other *rule) int {
 	return slices.Compare([]byte(r.GetRuleId()), []byte(other.GetRuleId()))
 }
 
-// effect is the group that a command or query belongs to by what it does.
+// effect is the group that a command, query or facility belongs to by what it does.
 func effect(e *catalog.Entry) string {
-	switch e.Command.GetEffect() {
+	strongest := e.Command.GetEffect()
+	if e.Facility != nil {
+		strongest = e.Facility.GetEffect()
+	}
+	switch strongest {
 	case optionv1.Effect_EFFECT_READ:
 		return groupRead
 	case optionv1.Effect_EFFECT_REVERSIBLE:
@@ -168,8 +172,8 @@ func (r *rule) covers(l *lookup) (bool, mismatch) {
 		return false, mismatch{what: "it is about another device"}
 	case r.GetPrincipal() != "" && r.GetPrincipal() != l.Principal && r.GetPrincipal() != l.Conversation:
 		return false, mismatch{what: "it is about another caller"}
-	case r.GetVerdict() == controlv1.Verdict_VERDICT_ASK && l.Entry.Command == nil:
-		return false, mismatch{what: "nobody can be asked about a query"}
+	case r.GetVerdict() == controlv1.Verdict_VERDICT_ASK && l.Entry.Command == nil && effect(l.Entry) == groupRead:
+		return false, mismatch{what: "nobody can be asked about what only reads"}
 	case r.GetVerdict() == controlv1.Verdict_VERDICT_ALLOW && len(r.args) > 0 && l.strange():
 		return false, mismatch{what: "there are arguments that this server does not know"}
 	case r.GetVerdict() == controlv1.Verdict_VERDICT_ALLOW && l.count() > r.most(l.Entry):

@@ -310,6 +310,11 @@ func (s *Storage) List(ctx context.Context, f dispatch.Filter) ([]dispatch.Recor
 	var err error
 	limit := int32(f.Limit)
 	switch {
+	case f.Request != "":
+		rows, err = s.store.Read().ListRequestedCommands(ctx, db.ListRequestedCommandsParams{
+			Workspace: f.Workspace, Principal: f.Principal, RequestID: f.Request, BeforeTime: before(f.BeforeTime),
+			BeforeID: f.BeforeID, PageSize: limit,
+		})
 	case f.PendingOnly:
 		rows, err = s.store.Read().ListPendingCommands(ctx, db.ListPendingCommandsParams{
 			Workspace: f.Workspace, DeviceID: f.Device, BeforeTime: before(f.BeforeTime), BeforeID: f.BeforeID, PageSize: limit,

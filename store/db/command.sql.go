@@ -519,6 +519,75 @@ func (q *Queries) ListPendingCommands(ctx context.Context, arg ListPendingComman
 	return items, nil
 }
 
+const listRequestedCommands = `-- name: ListRequestedCommands :many
+select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id from srv_command
+where workspace = $1 and principal = $2 and request_id = $3 and request_id <> ''
+  and created_at <= $4 and (created_at < $4 or id < $5)
+order by created_at desc, id desc
+limit $6
+`
+
+type ListRequestedCommandsParams struct {
+	Workspace  string
+	Principal  string
+	RequestID  string
+	BeforeTime int64
+	BeforeID   string
+	PageSize   int32
+}
+
+// ListRequestedCommands lists what a principal's request became, newest first.
+func (q *Queries) ListRequestedCommands(ctx context.Context, arg ListRequestedCommandsParams) ([]Command, error) {
+	rows, err := q.db.QueryContext(ctx, listRequestedCommands,
+		arg.Workspace,
+		arg.Principal,
+		arg.RequestID,
+		arg.BeforeTime,
+		arg.BeforeID,
+		arg.PageSize,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Command{}
+	for rows.Next() {
+		var i Command
+		if err := rows.Scan(
+			&i.ID,
+			&i.GroupID,
+			&i.Workspace,
+			&i.DeviceID,
+			&i.Name,
+			&i.Principal,
+			&i.Action,
+			&i.State,
+			&i.CreatedAt,
+			&i.Deadline,
+			&i.EndedAt,
+			&i.Result,
+			&i.Error,
+			&i.Summary,
+			&i.Attached,
+			&i.Ttl,
+			&i.ApprovalID,
+			&i.Origin,
+			&i.ConversationID,
+			&i.RequestID,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listUnfinishedCommands = `-- name: ListUnfinishedCommands :many
 select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id from srv_command
 where ended_at = 0 and length(action) > 0 and created_at >= $1 and (created_at > $1 or id > $2)

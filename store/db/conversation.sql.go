@@ -9,8 +9,38 @@ import (
 	"context"
 )
 
+const closeChain = `-- name: CloseChain :execrows
+update agt_chain set wakes_left = 0 where id = $1
+`
+
+func (q *Queries) CloseChain(ctx context.Context, id string) (int64, error) {
+	result, err := q.db.ExecContext(ctx, closeChain, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const editQueued = `-- name: EditQueued :execrows
+update agt_queue set body = $1 where workspace = $2 and id = $3 and state = 'waiting'
+`
+
+type EditQueuedParams struct {
+	Body      []byte
+	Workspace string
+	ID        string
+}
+
+func (q *Queries) EditQueued(ctx context.Context, arg EditQueuedParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, editQueued, arg.Body, arg.Workspace, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const findOpenConversations = `-- name: FindOpenConversations :many
-select id, workspace, title, open, created_at, updated_at from agt_conversation
+select id, workspace, title, open, created_at, updated_at, settings, parent_id, root_id, agent, wakes, holds, history_from, last_end, sequence from agt_conversation
 where workspace = $1 and id >= $2 and id > $3 and id < $4 and open = true
 order by id
 limit $5
@@ -48,6 +78,15 @@ func (q *Queries) FindOpenConversations(ctx context.Context, arg FindOpenConvers
 			&i.Open,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.Settings,
+			&i.ParentID,
+			&i.RootID,
+			&i.Agent,
+			&i.Wakes,
+			&i.Holds,
+			&i.HistoryFrom,
+			&i.LastEnd,
+			&i.Sequence,
 		); err != nil {
 			return nil, err
 		}
@@ -62,8 +101,26 @@ func (q *Queries) FindOpenConversations(ctx context.Context, arg FindOpenConvers
 	return items, nil
 }
 
+const getChain = `-- name: GetChain :one
+select id, workspace, root_id, authority, wakes_left, created_at from agt_chain where id = $1
+`
+
+func (q *Queries) GetChain(ctx context.Context, id string) (Chain, error) {
+	row := q.db.QueryRowContext(ctx, getChain, id)
+	var i Chain
+	err := row.Scan(
+		&i.ID,
+		&i.Workspace,
+		&i.RootID,
+		&i.Authority,
+		&i.WakesLeft,
+		&i.CreatedAt,
+	)
+	return i, err
+}
+
 const getConversation = `-- name: GetConversation :one
-select id, workspace, title, open, created_at, updated_at from agt_conversation where workspace = $1 and id = $2
+select id, workspace, title, open, created_at, updated_at, settings, parent_id, root_id, agent, wakes, holds, history_from, last_end, sequence from agt_conversation where workspace = $1 and id = $2
 `
 
 type GetConversationParams struct {
@@ -81,8 +138,28 @@ func (q *Queries) GetConversation(ctx context.Context, arg GetConversationParams
 		&i.Open,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Settings,
+		&i.ParentID,
+		&i.RootID,
+		&i.Agent,
+		&i.Wakes,
+		&i.Holds,
+		&i.HistoryFrom,
+		&i.LastEnd,
+		&i.Sequence,
 	)
 	return i, err
+}
+
+const getHistoryStart = `-- name: GetHistoryStart :one
+select history_from from agt_conversation where id = $1
+`
+
+func (q *Queries) GetHistoryStart(ctx context.Context, id string) (int64, error) {
+	row := q.db.QueryRowContext(ctx, getHistoryStart, id)
+	var history_from int64
+	err := row.Scan(&history_from)
+	return history_from, err
 }
 
 const getLastConversationEvent = `-- name: GetLastConversationEvent :one
@@ -109,18 +186,203 @@ func (q *Queries) GetLastMessage(ctx context.Context, conversationID string) (in
 	return n, err
 }
 
-const insertConversation = `-- name: InsertConversation :exec
-insert into agt_conversation (id, workspace, title, open, created_at, updated_at)
+const getLastQueued = `-- name: GetLastQueued :one
+select n from agt_queue where conversation_id = $1 order by n desc limit 1
+`
+
+// GetLastQueued is the number of the last message that was said; no row while there is none.
+func (q *Queries) GetLastQueued(ctx context.Context, conversationID string) (int64, error) {
+	row := q.db.QueryRowContext(ctx, getLastQueued, conversationID)
+	var n int64
+	err := row.Scan(&n)
+	return n, err
+}
+
+const getOpenAfter = `-- name: GetOpenAfter :one
+select id from agt_conversation where workspace = $1 and id > $2 and open = true order by id limit 1
+`
+
+type GetOpenAfterParams struct {
+	Workspace string
+	ID        string
+}
+
+func (q *Queries) GetOpenAfter(ctx context.Context, arg GetOpenAfterParams) (string, error) {
+	row := q.db.QueryRowContext(ctx, getOpenAfter, arg.Workspace, arg.ID)
+	var id string
+	err := row.Scan(&id)
+	return id, err
+}
+
+const getOpenBefore = `-- name: GetOpenBefore :one
+select id from agt_conversation where workspace = $1 and id < $2 and open = true order by id desc limit 1
+`
+
+type GetOpenBeforeParams struct {
+	Workspace string
+	ID        string
+}
+
+// GetOpenBefore and GetOpenAfter are the neighbours of an id among the open ones: nothing else bounds its handle.
+func (q *Queries) GetOpenBefore(ctx context.Context, arg GetOpenBeforeParams) (string, error) {
+	row := q.db.QueryRowContext(ctx, getOpenBefore, arg.Workspace, arg.ID)
+	var id string
+	err := row.Scan(&id)
+	return id, err
+}
+
+const getOutput = `-- name: GetOutput :one
+select body from agt_output where conversation_id = $1 and call_id = $2
+`
+
+type GetOutputParams struct {
+	ConversationID string
+	CallID         string
+}
+
+func (q *Queries) GetOutput(ctx context.Context, arg GetOutputParams) ([]byte, error) {
+	row := q.db.QueryRowContext(ctx, getOutput, arg.ConversationID, arg.CallID)
+	var body []byte
+	err := row.Scan(&body)
+	return body, err
+}
+
+const getQueued = `-- name: GetQueued :one
+select workspace, id, conversation_id, n, state, mode, sender, chain_id, choice, body, delivery, turn_id, sequence, created_at from agt_queue where workspace = $1 and id = $2
+`
+
+type GetQueuedParams struct {
+	Workspace string
+	ID        string
+}
+
+func (q *Queries) GetQueued(ctx context.Context, arg GetQueuedParams) (Queued, error) {
+	row := q.db.QueryRowContext(ctx, getQueued, arg.Workspace, arg.ID)
+	var i Queued
+	err := row.Scan(
+		&i.Workspace,
+		&i.ID,
+		&i.ConversationID,
+		&i.N,
+		&i.State,
+		&i.Mode,
+		&i.Sender,
+		&i.ChainID,
+		&i.Choice,
+		&i.Body,
+		&i.Delivery,
+		&i.TurnID,
+		&i.Sequence,
+		&i.CreatedAt,
+	)
+	return i, err
+}
+
+const getRunningTurn = `-- name: GetRunningTurn :one
+select id, conversation_id, state, durable, stopping, speaker, chain_id, choice, sequence, rounds, tokens, millis, reason, started_at, ended_at from agt_turn where conversation_id = $1 and state = 'running'
+`
+
+func (q *Queries) GetRunningTurn(ctx context.Context, conversationID string) (Turn, error) {
+	row := q.db.QueryRowContext(ctx, getRunningTurn, conversationID)
+	var i Turn
+	err := row.Scan(
+		&i.ID,
+		&i.ConversationID,
+		&i.State,
+		&i.Durable,
+		&i.Stopping,
+		&i.Speaker,
+		&i.ChainID,
+		&i.Choice,
+		&i.Sequence,
+		&i.Rounds,
+		&i.Tokens,
+		&i.Millis,
+		&i.Reason,
+		&i.StartedAt,
+		&i.EndedAt,
+	)
+	return i, err
+}
+
+const getTurn = `-- name: GetTurn :one
+select id, conversation_id, state, durable, stopping, speaker, chain_id, choice, sequence, rounds, tokens, millis, reason, started_at, ended_at from agt_turn where id = $1
+`
+
+func (q *Queries) GetTurn(ctx context.Context, id string) (Turn, error) {
+	row := q.db.QueryRowContext(ctx, getTurn, id)
+	var i Turn
+	err := row.Scan(
+		&i.ID,
+		&i.ConversationID,
+		&i.State,
+		&i.Durable,
+		&i.Stopping,
+		&i.Speaker,
+		&i.ChainID,
+		&i.Choice,
+		&i.Sequence,
+		&i.Rounds,
+		&i.Tokens,
+		&i.Millis,
+		&i.Reason,
+		&i.StartedAt,
+		&i.EndedAt,
+	)
+	return i, err
+}
+
+const insertChain = `-- name: InsertChain :exec
+insert into agt_chain (id, workspace, root_id, authority, wakes_left, created_at)
 values ($1, $2, $3, $4, $5, $6)
 `
 
-type InsertConversationParams struct {
+type InsertChainParams struct {
 	ID        string
 	Workspace string
-	Title     string
-	Open      bool
+	RootID    string
+	Authority string
+	WakesLeft int64
 	CreatedAt int64
-	UpdatedAt int64
+}
+
+func (q *Queries) InsertChain(ctx context.Context, arg InsertChainParams) error {
+	_, err := q.db.ExecContext(ctx, insertChain,
+		arg.ID,
+		arg.Workspace,
+		arg.RootID,
+		arg.Authority,
+		arg.WakesLeft,
+		arg.CreatedAt,
+	)
+	return err
+}
+
+const insertConversation = `-- name: InsertConversation :exec
+insert into agt_conversation (
+  id, workspace, title, open, created_at, updated_at, settings, parent_id, root_id, agent, wakes, holds, history_from, last_end,
+  sequence)
+values (
+  $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+  $13, $14, $15)
+`
+
+type InsertConversationParams struct {
+	ID          string
+	Workspace   string
+	Title       string
+	Open        bool
+	CreatedAt   int64
+	UpdatedAt   int64
+	Settings    []byte
+	ParentID    string
+	RootID      string
+	Agent       string
+	Wakes       int64
+	Holds       int64
+	HistoryFrom int64
+	LastEnd     int64
+	Sequence    int64
 }
 
 func (q *Queries) InsertConversation(ctx context.Context, arg InsertConversationParams) error {
@@ -131,6 +393,15 @@ func (q *Queries) InsertConversation(ctx context.Context, arg InsertConversation
 		arg.Open,
 		arg.CreatedAt,
 		arg.UpdatedAt,
+		arg.Settings,
+		arg.ParentID,
+		arg.RootID,
+		arg.Agent,
+		arg.Wakes,
+		arg.Holds,
+		arg.HistoryFrom,
+		arg.LastEnd,
+		arg.Sequence,
 	)
 	return err
 }
@@ -174,6 +445,158 @@ func (q *Queries) InsertMessage(ctx context.Context, arg InsertMessageParams) er
 	return err
 }
 
+const insertQueued = `-- name: InsertQueued :exec
+insert into agt_queue (
+  workspace, id, conversation_id, n, state, mode, sender, chain_id, choice, body, delivery, turn_id, sequence, created_at)
+values (
+  $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+  $14)
+`
+
+type InsertQueuedParams struct {
+	Workspace      string
+	ID             string
+	ConversationID string
+	N              int64
+	State          string
+	Mode           int64
+	Sender         []byte
+	ChainID        string
+	Choice         []byte
+	Body           []byte
+	Delivery       int64
+	TurnID         string
+	Sequence       int64
+	CreatedAt      int64
+}
+
+func (q *Queries) InsertQueued(ctx context.Context, arg InsertQueuedParams) error {
+	_, err := q.db.ExecContext(ctx, insertQueued,
+		arg.Workspace,
+		arg.ID,
+		arg.ConversationID,
+		arg.N,
+		arg.State,
+		arg.Mode,
+		arg.Sender,
+		arg.ChainID,
+		arg.Choice,
+		arg.Body,
+		arg.Delivery,
+		arg.TurnID,
+		arg.Sequence,
+		arg.CreatedAt,
+	)
+	return err
+}
+
+const insertTurn = `-- name: InsertTurn :exec
+insert into agt_turn (
+  id, conversation_id, state, durable, stopping, speaker, chain_id, choice, sequence, rounds, tokens, millis, reason,
+  started_at, ended_at)
+values (
+  $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+  $13, $14, $15)
+`
+
+type InsertTurnParams struct {
+	ID             string
+	ConversationID string
+	State          string
+	Durable        bool
+	Stopping       bool
+	Speaker        int64
+	ChainID        string
+	Choice         []byte
+	Sequence       int64
+	Rounds         int64
+	Tokens         int64
+	Millis         int64
+	Reason         int64
+	StartedAt      int64
+	EndedAt        int64
+}
+
+func (q *Queries) InsertTurn(ctx context.Context, arg InsertTurnParams) error {
+	_, err := q.db.ExecContext(ctx, insertTurn,
+		arg.ID,
+		arg.ConversationID,
+		arg.State,
+		arg.Durable,
+		arg.Stopping,
+		arg.Speaker,
+		arg.ChainID,
+		arg.Choice,
+		arg.Sequence,
+		arg.Rounds,
+		arg.Tokens,
+		arg.Millis,
+		arg.Reason,
+		arg.StartedAt,
+		arg.EndedAt,
+	)
+	return err
+}
+
+const listChildConversations = `-- name: ListChildConversations :many
+select id, workspace, title, open, created_at, updated_at, settings, parent_id, root_id, agent, wakes, holds, history_from, last_end, sequence from agt_conversation
+where workspace = $1 and parent_id = $2 and parent_id <> '' and id > $3
+order by id
+limit $4
+`
+
+type ListChildConversationsParams struct {
+	Workspace string
+	ParentID  string
+	AfterID   string
+	PageSize  int32
+}
+
+// ListChildConversations lists those that the agent of one has started, by id.
+func (q *Queries) ListChildConversations(ctx context.Context, arg ListChildConversationsParams) ([]Conversation, error) {
+	rows, err := q.db.QueryContext(ctx, listChildConversations,
+		arg.Workspace,
+		arg.ParentID,
+		arg.AfterID,
+		arg.PageSize,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Conversation{}
+	for rows.Next() {
+		var i Conversation
+		if err := rows.Scan(
+			&i.ID,
+			&i.Workspace,
+			&i.Title,
+			&i.Open,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.Settings,
+			&i.ParentID,
+			&i.RootID,
+			&i.Agent,
+			&i.Wakes,
+			&i.Holds,
+			&i.HistoryFrom,
+			&i.LastEnd,
+			&i.Sequence,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listConversationEvents = `-- name: ListConversationEvents :many
 select conversation_id, seq, time, turn_id, body from agt_event where conversation_id = $1 and seq > $2 order by seq limit $3
 `
@@ -214,7 +637,7 @@ func (q *Queries) ListConversationEvents(ctx context.Context, arg ListConversati
 }
 
 const listConversations = `-- name: ListConversations :many
-select id, workspace, title, open, created_at, updated_at from agt_conversation
+select id, workspace, title, open, created_at, updated_at, settings, parent_id, root_id, agent, wakes, holds, history_from, last_end, sequence from agt_conversation
 where workspace = $1 and updated_at <= $2 and (updated_at < $2 or id < $3)
 order by updated_at desc, id desc
 limit $4
@@ -249,6 +672,117 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 			&i.Open,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.Settings,
+			&i.ParentID,
+			&i.RootID,
+			&i.Agent,
+			&i.Wakes,
+			&i.Holds,
+			&i.HistoryFrom,
+			&i.LastEnd,
+			&i.Sequence,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listConversationsWhere = `-- name: ListConversationsWhere :many
+select id, workspace, title, open, created_at, updated_at, settings, parent_id, root_id, agent, wakes, holds, history_from, last_end, sequence from agt_conversation
+where workspace = $1 and open = $2 and updated_at <= $3
+  and (updated_at < $3 or id < $4)
+order by updated_at desc, id desc
+limit $5
+`
+
+type ListConversationsWhereParams struct {
+	Workspace  string
+	Open       bool
+	BeforeTime int64
+	BeforeID   string
+	PageSize   int32
+}
+
+// ListConversationsWhere lists the open ones, or those that are not, the last used first.
+func (q *Queries) ListConversationsWhere(ctx context.Context, arg ListConversationsWhereParams) ([]Conversation, error) {
+	rows, err := q.db.QueryContext(ctx, listConversationsWhere,
+		arg.Workspace,
+		arg.Open,
+		arg.BeforeTime,
+		arg.BeforeID,
+		arg.PageSize,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Conversation{}
+	for rows.Next() {
+		var i Conversation
+		if err := rows.Scan(
+			&i.ID,
+			&i.Workspace,
+			&i.Title,
+			&i.Open,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.Settings,
+			&i.ParentID,
+			&i.RootID,
+			&i.Agent,
+			&i.Wakes,
+			&i.Holds,
+			&i.HistoryFrom,
+			&i.LastEnd,
+			&i.Sequence,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listEventsBefore = `-- name: ListEventsBefore :many
+select conversation_id, seq, time, turn_id, body from agt_event where conversation_id = $1 and seq < $2 order by seq desc limit $3
+`
+
+type ListEventsBeforeParams struct {
+	ConversationID string
+	Before         int64
+	PageSize       int32
+}
+
+// ListEventsBefore lists events from a number down.
+func (q *Queries) ListEventsBefore(ctx context.Context, arg ListEventsBeforeParams) ([]ConversationEvent, error) {
+	rows, err := q.db.QueryContext(ctx, listEventsBefore, arg.ConversationID, arg.Before, arg.PageSize)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ConversationEvent{}
+	for rows.Next() {
+		var i ConversationEvent
+		if err := rows.Scan(
+			&i.ConversationID,
+			&i.Seq,
+			&i.Time,
+			&i.TurnID,
+			&i.Body,
 		); err != nil {
 			return nil, err
 		}
@@ -296,23 +830,163 @@ func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]M
 	return items, nil
 }
 
-const setConversationOpen = `-- name: SetConversationOpen :execrows
-update agt_conversation set open = $1, updated_at = $2 where workspace = $3 and id = $4
+const listRunningTurns = `-- name: ListRunningTurns :many
+select t.id, t.conversation_id, c.workspace from agt_turn t join agt_conversation c on c.id = t.conversation_id
+where t.state = 'running' and t.conversation_id > $1
+order by t.conversation_id
+limit $2
 `
 
-type SetConversationOpenParams struct {
-	Open      bool
-	UpdatedAt int64
-	Workspace string
-	ID        string
+type ListRunningTurnsParams struct {
+	AfterID  string
+	PageSize int32
 }
 
-func (q *Queries) SetConversationOpen(ctx context.Context, arg SetConversationOpenParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, setConversationOpen,
-		arg.Open,
-		arg.UpdatedAt,
+type ListRunningTurnsRow struct {
+	ID             string
+	ConversationID string
+	Workspace      string
+}
+
+// ListRunningTurns lists the turns that run, one for each conversation.
+func (q *Queries) ListRunningTurns(ctx context.Context, arg ListRunningTurnsParams) ([]ListRunningTurnsRow, error) {
+	rows, err := q.db.QueryContext(ctx, listRunningTurns, arg.AfterID, arg.PageSize)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ListRunningTurnsRow{}
+	for rows.Next() {
+		var i ListRunningTurnsRow
+		if err := rows.Scan(&i.ID, &i.ConversationID, &i.Workspace); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listWaiting = `-- name: ListWaiting :many
+select workspace, id, conversation_id, n, state, mode, sender, chain_id, choice, body, delivery, turn_id, sequence, created_at from agt_queue
+where conversation_id = $1 and state = 'waiting' and n > $2
+order by n
+limit $3
+`
+
+type ListWaitingParams struct {
+	ConversationID string
+	After          int64
+	PageSize       int32
+}
+
+func (q *Queries) ListWaiting(ctx context.Context, arg ListWaitingParams) ([]Queued, error) {
+	rows, err := q.db.QueryContext(ctx, listWaiting, arg.ConversationID, arg.After, arg.PageSize)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Queued{}
+	for rows.Next() {
+		var i Queued
+		if err := rows.Scan(
+			&i.Workspace,
+			&i.ID,
+			&i.ConversationID,
+			&i.N,
+			&i.State,
+			&i.Mode,
+			&i.Sender,
+			&i.ChainID,
+			&i.Choice,
+			&i.Body,
+			&i.Delivery,
+			&i.TurnID,
+			&i.Sequence,
+			&i.CreatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listWaitingConversations = `-- name: ListWaitingConversations :many
+select c.id, c.workspace from agt_conversation c
+where c.id > $1
+  and exists (select q.n from agt_queue q where q.conversation_id = c.id and q.state = 'waiting')
+order by c.id
+limit $2
+`
+
+type ListWaitingConversationsParams struct {
+	AfterID  string
+	PageSize int32
+}
+
+type ListWaitingConversationsRow struct {
+	ID        string
+	Workspace string
+}
+
+// ListWaitingConversations lists the conversations in which a message waits, by id.
+func (q *Queries) ListWaitingConversations(ctx context.Context, arg ListWaitingConversationsParams) ([]ListWaitingConversationsRow, error) {
+	rows, err := q.db.QueryContext(ctx, listWaitingConversations, arg.AfterID, arg.PageSize)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ListWaitingConversationsRow{}
+	for rows.Next() {
+		var i ListWaitingConversationsRow
+		if err := rows.Scan(&i.ID, &i.Workspace); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const moveQueued = `-- name: MoveQueued :execrows
+update agt_queue set state = $1, body = $2, turn_id = $3
+where workspace = $4 and id = $5 and state = $6
+`
+
+type MoveQueuedParams struct {
+	ToState   string
+	Body      []byte
+	TurnID    string
+	Workspace string
+	ID        string
+	FromState string
+}
+
+func (q *Queries) MoveQueued(ctx context.Context, arg MoveQueuedParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, moveQueued,
+		arg.ToState,
+		arg.Body,
+		arg.TurnID,
 		arg.Workspace,
 		arg.ID,
+		arg.FromState,
 	)
 	if err != nil {
 		return 0, err
@@ -320,13 +994,70 @@ func (q *Queries) SetConversationOpen(ctx context.Context, arg SetConversationOp
 	return result.RowsAffected()
 }
 
+const putOutput = `-- name: PutOutput :exec
+insert into agt_output (conversation_id, call_id, body) values ($1, $2, $3)
+on conflict (conversation_id, call_id) do update set body = excluded.body
+`
+
+type PutOutputParams struct {
+	ConversationID string
+	CallID         string
+	Body           []byte
+}
+
+// PutOutput keeps the answer of a call, also where it was made again.
+func (q *Queries) PutOutput(ctx context.Context, arg PutOutputParams) error {
+	_, err := q.db.ExecContext(ctx, putOutput, arg.ConversationID, arg.CallID, arg.Body)
+	return err
+}
+
+const setHistoryStart = `-- name: SetHistoryStart :execrows
+update agt_conversation set history_from = $1 where workspace = $2 and id = $3
+`
+
+type SetHistoryStartParams struct {
+	HistoryFrom int64
+	Workspace   string
+	ID          string
+}
+
+func (q *Queries) SetHistoryStart(ctx context.Context, arg SetHistoryStartParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, setHistoryStart, arg.HistoryFrom, arg.Workspace, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const spendChain = `-- name: SpendChain :execrows
+update agt_chain set wakes_left = wakes_left - 1 where id = $1 and wakes_left > 0
+`
+
+// SpendChain takes one wake of a chain; no row if it has none left.
+func (q *Queries) SpendChain(ctx context.Context, id string) (int64, error) {
+	result, err := q.db.ExecContext(ctx, spendChain, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const updateConversation = `-- name: UpdateConversation :execrows
-update agt_conversation set title = $1, updated_at = $2 where workspace = $3 and id = $4
+update agt_conversation
+set title = $1, open = $2, updated_at = $3, settings = $4, wakes = $5, holds = $6,
+  last_end = $7, sequence = $8
+where workspace = $9 and id = $10
 `
 
 type UpdateConversationParams struct {
 	Title     string
+	Open      bool
 	UpdatedAt int64
+	Settings  []byte
+	Wakes     int64
+	Holds     int64
+	LastEnd   int64
+	Sequence  int64
 	Workspace string
 	ID        string
 }
@@ -334,7 +1065,13 @@ type UpdateConversationParams struct {
 func (q *Queries) UpdateConversation(ctx context.Context, arg UpdateConversationParams) (int64, error) {
 	result, err := q.db.ExecContext(ctx, updateConversation,
 		arg.Title,
+		arg.Open,
 		arg.UpdatedAt,
+		arg.Settings,
+		arg.Wakes,
+		arg.Holds,
+		arg.LastEnd,
+		arg.Sequence,
 		arg.Workspace,
 		arg.ID,
 	)
@@ -356,6 +1093,47 @@ type UpdateMessageParams struct {
 
 func (q *Queries) UpdateMessage(ctx context.Context, arg UpdateMessageParams) (int64, error) {
 	result, err := q.db.ExecContext(ctx, updateMessage, arg.Body, arg.ConversationID, arg.N)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const updateTurn = `-- name: UpdateTurn :execrows
+update agt_turn
+set state = $1, durable = $2, stopping = $3, chain_id = $4, rounds = $5, tokens = $6,
+  millis = $7, reason = $8, ended_at = $9
+where id = $10 and state = $11
+`
+
+type UpdateTurnParams struct {
+	ToState   string
+	Durable   bool
+	Stopping  bool
+	ChainID   string
+	Rounds    int64
+	Tokens    int64
+	Millis    int64
+	Reason    int64
+	EndedAt   int64
+	ID        string
+	FromState string
+}
+
+func (q *Queries) UpdateTurn(ctx context.Context, arg UpdateTurnParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, updateTurn,
+		arg.ToState,
+		arg.Durable,
+		arg.Stopping,
+		arg.ChainID,
+		arg.Rounds,
+		arg.Tokens,
+		arg.Millis,
+		arg.Reason,
+		arg.EndedAt,
+		arg.ID,
+		arg.FromState,
+	)
 	if err != nil {
 		return 0, err
 	}

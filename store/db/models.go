@@ -59,6 +59,15 @@ type Browser struct {
 	Body     []byte
 }
 
+type Chain struct {
+	ID        string
+	Workspace string
+	RootID    string
+	Authority string
+	WakesLeft int64
+	CreatedAt int64
+}
+
 type Command struct {
 	ID             string
 	GroupID        string
@@ -83,12 +92,21 @@ type Command struct {
 }
 
 type Conversation struct {
-	ID        string
-	Workspace string
-	Title     string
-	Open      bool
-	CreatedAt int64
-	UpdatedAt int64
+	ID          string
+	Workspace   string
+	Title       string
+	Open        bool
+	CreatedAt   int64
+	UpdatedAt   int64
+	Settings    []byte
+	ParentID    string
+	RootID      string
+	Agent       string
+	Wakes       int64
+	Holds       int64
+	HistoryFrom int64
+	LastEnd     int64
+	Sequence    int64
 }
 
 type ConversationEvent struct {
@@ -130,10 +148,33 @@ type Message struct {
 	Body           []byte
 }
 
+type Output struct {
+	ConversationID string
+	CallID         string
+	Body           []byte
+}
+
 type Policy struct {
 	Workspace string
 	Version   int64
 	Settings  []byte
+}
+
+type Queued struct {
+	Workspace      string
+	ID             string
+	ConversationID string
+	N              int64
+	State          string
+	Mode           int64
+	Sender         []byte
+	ChainID        string
+	Choice         []byte
+	Body           []byte
+	Delivery       int64
+	TurnID         string
+	Sequence       int64
+	CreatedAt      int64
 }
 
 type Rule struct {
@@ -167,6 +208,24 @@ type Token struct {
 	ExpiresAt int64
 	Replaces  string
 	RotateBy  string
+}
+
+type Turn struct {
+	ID             string
+	ConversationID string
+	State          string
+	Durable        bool
+	Stopping       bool
+	Speaker        int64
+	ChainID        string
+	Choice         []byte
+	Sequence       int64
+	Rounds         int64
+	Tokens         int64
+	Millis         int64
+	Reason         int64
+	StartedAt      int64
+	EndedAt        int64
 }
 
 type Workspace struct {

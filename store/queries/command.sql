@@ -59,6 +59,14 @@ where workspace = @workspace and device_id = @device_id
 order by created_at desc, id desc
 limit @page_size;
 
+-- ListRequestedCommands lists what a principal's request became, newest first.
+-- name: ListRequestedCommands :many
+select * from srv_command
+where workspace = @workspace and principal = @principal and request_id = @request_id and request_id <> ''
+  and created_at <= @before_time and (created_at < @before_time or id < @before_id)
+order by created_at desc, id desc
+limit @page_size;
+
 -- ListPendingCommands lists what has not ended, newest first; of every device if device_id is empty.
 -- name: ListPendingCommands :many
 select * from srv_command

@@ -205,7 +205,7 @@ func checkValue(dec *json.Decoder) error {
 func knownFields() []string {
 	return []string{
 		"model", "messages", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options", "max_tokens",
-		"max_completion_tokens", "temperature", "top_p", "reasoning_effort", "response_format", "stop", "seed", "user", "n",
+		"max_completion_tokens", "temperature", "top_p", "reasoning_effort", "reasoning", "response_format", "stop", "seed", "user", "n",
 	}
 }
 
@@ -219,7 +219,7 @@ func (h *Handler) checkFields(received *Received) *refused {
 	if json.Unmarshal(received.Fields["model"], &received.Model) != nil || received.Model == "" {
 		return badRequest("model", "you must provide a model parameter")
 	}
-	if h.config.Model != "" && received.Model != h.config.Model {
+	if !h.knows(received.Model) {
 		return &refused{status: http.StatusNotFound, param: "model", code: "model_not_found",
 			message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", received.Model)}
 	}
@@ -241,6 +241,9 @@ func (h *Handler) checkFields(received *Received) *refused {
 		if has(name) && (json.Unmarshal(received.Fields[name], &n) != nil || n < 1) {
 			return badRequest(name, "Invalid '%s': expected a positive integer", name)
 		}
+	}
+	if field := h.config.RefuseField; field != "" && has(field) {
+		return badRequest(field, "Unrecognized request argument supplied: %s", field)
 	}
 	efforts := []string{`"none"`, `"minimal"`, `"low"`, `"medium"`, `"high"`, `"xhigh"`, `"max"`}
 	if effort, found := received.Fields["reasoning_effort"]; found && !slices.Contains(efforts, string(effort)) {

@@ -53,7 +53,7 @@ func (h *Handler) message(at string, fields map[string]json.RawMessage) (Message
 	case "system", "developer", "user":
 	case "assistant":
 		allowed = append(allowed, "tool_calls")
-		if h.config.Reasoning {
+		if h.config.Reasoning || h.config.NeedsReasoning {
 			allowed = append(allowed, "reasoning_content", "reasoning")
 		}
 	case "tool":
@@ -61,6 +61,9 @@ func (h *Handler) message(at string, fields map[string]json.RawMessage) (Message
 	default:
 		return m, badRequest(at+".role",
 			"Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user', 'tool', and 'developer'.", m.Role)
+	}
+	if h.config.NoTools && (m.Role == "tool" || fields["tool_calls"] != nil) {
+		return m, badRequest(at, "this model does not support tools")
 	}
 	for name := range fields {
 		if !slices.Contains(allowed, name) {
@@ -75,6 +78,9 @@ func (h *Handler) message(at string, fields map[string]json.RawMessage) (Message
 			"Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'.")
 	}
 	if raw, found := fields["tool_calls"]; found {
+		if h.config.NeedsReasoning && fields["reasoning_content"] == nil && fields["reasoning"] == nil {
+			return m, badRequest(at, "Missing `reasoning_content` field in the assistant message at message index %s.", at)
+		}
 		return m, h.calls(at, raw, &m)
 	}
 	if m.Role == "assistant" && m.Text == "" {

@@ -19,6 +19,9 @@ func (h *Handler) checkTools(received *Received) *refused {
 	if !found {
 		return nil
 	}
+	if h.config.NoTools {
+		return badRequest("tools", "this model does not support tools")
+	}
 	var list []map[string]json.RawMessage
 	if json.Unmarshal(raw, &list) != nil {
 		return badRequest("tools", "Invalid type for 'tools': expected an array of objects.")
@@ -40,6 +43,10 @@ func (h *Handler) checkTools(received *Received) *refused {
 			return badRequest(at, "Duplicate tool name '%s': tool names must be unique.", tool.Name)
 		}
 		received.Tools = append(received.Tools, tool)
+	}
+	strict := slices.ContainsFunc(received.Tools, func(t Tool) bool { return t.Strict })
+	if strict && string(received.Fields["parallel_tool_calls"]) != "false" {
+		return badRequest("parallel_tool_calls", "strict schemas need 'parallel_tool_calls' to be false.")
 	}
 	return checkChoice(received)
 }
@@ -98,88 +105,6 @@ func (h *Handler) tool(at string, fields map[string]json.RawMessage) (Tool, *ref
 		return tool, refusal
 	}
 	return tool, nil
-}
-
-// checkParameters returns what is wrong with the parameters of a tool.
-func (h *Handler) checkParameters(tool Tool) string {
-	if tool.Parameters == nil {
-		return ""
-	}
-	var root map[string]any
-	if json.Unmarshal(tool.Parameters, &root) != nil || root["type"] != "object" {
-		return "schema must be a JSON Schema of 'type: \"object\"', got something else."
-	}
-	for _, keyword := range []string{"anyOf", "oneOf", "allOf", "not", "enum", "const", "$ref", "if"} {
-		if _, found := root[keyword]; found {
-			return fmt.Sprintf("schema must have type 'object' and not have '%s' at the top level.", keyword)
-		}
-	}
-	if _, ok := root["properties"].(map[string]any); !ok {
-		return "object schema missing properties."
-	}
-	if problem := checkSchema("", root, tool.Strict); problem != "" {
-		return problem
-	}
-	if _, err := h.schema(tool); err != nil {
-		return err.Error()
-	}
-	return ""
-}
-
-// checkSchema walks over a schema and its parts.
-func checkSchema(path string, schema map[string]any, strict bool) string {
-	if isType(schema, "array") {
-		if _, ok := schema["items"].(map[string]any); !ok {
-			return fmt.Sprintf("In context=(%s), array schema missing items.", path)
-		}
-	}
-	properties, _ := schema["properties"].(map[string]any)
-	if strict && isType(schema, "object") {
-		if schema["additionalProperties"] != false {
-			return fmt.Sprintf("In context=(%s), 'additionalProperties' is required to be supplied and to be false.", path)
-		}
-		required, _ := schema["required"].([]any)
-		for name := range properties {
-			if !slices.Contains(required, any(name)) {
-				return fmt.Sprintf("In context=(%s), 'required' is required to be supplied and to be an array "+
-					"including every key in properties. Missing '%s'.", path, name)
-			}
-		}
-	}
-	for _, keyword := range []string{"properties", "$defs", "definitions", "patternProperties"} {
-		parts, _ := schema[keyword].(map[string]any)
-		for name, part := range parts {
-			if problem := checkPart(path+"/"+name, part, strict); problem != "" {
-				return problem
-			}
-		}
-	}
-	for _, keyword := range []string{"items", "additionalProperties", "not"} {
-		if problem := checkPart(path+"/"+keyword, schema[keyword], strict); problem != "" {
-			return problem
-		}
-	}
-	for _, keyword := range []string{"anyOf", "oneOf", "allOf", "prefixItems"} {
-		parts, _ := schema[keyword].([]any)
-		for i, part := range parts {
-			if problem := checkPart(fmt.Sprintf("%s/%s/%d", path, keyword, i), part, strict); problem != "" {
-				return problem
-			}
-		}
-	}
-	return ""
-}
-
-func checkPart(path string, part any, strict bool) string {
-	if schema, ok := part.(map[string]any); ok {
-		return checkSchema(path, schema, strict)
-	}
-	return ""
-}
-
-func isType(schema map[string]any, name string) bool {
-	list, _ := schema["type"].([]any)
-	return schema["type"] == name || slices.Contains(list, any(name))
 }
 
 // schema returns the compiled parameters of a tool, nil if it has none.

@@ -10,6 +10,7 @@ import (
 //
 //	POST /script      [reply, …]                              appends to the script
 //	POST /rules       [{"match":…,"replies":[reply, …]}, …]   replaces the rules
+//	POST /script?model=NAME, /rules?model=NAME                the same for one model only
 //	POST /reset                                               forgets everything
 //	GET  /requests    [{"number":…,"refused":…,"body":…}, …]  what was received
 //	GET  /violations  [{"request":…,"text":…}, …]             what was wrong
@@ -45,7 +46,11 @@ func (h *Handler) postScript(w http.ResponseWriter, r *http.Request) {
 	if !decode(w, r, &replies) {
 		return
 	}
-	h.Add(steps(replies)...)
+	if model := r.URL.Query().Get("model"); model != "" {
+		h.AddFor(model, steps(replies)...)
+	} else {
+		h.Add(steps(replies)...)
+	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -66,7 +71,11 @@ func (h *Handler) postRules(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	h.SetRule(step)
+	if model := r.URL.Query().Get("model"); model != "" {
+		h.SetRuleFor(model, step)
+	} else {
+		h.SetRule(step)
+	}
 	w.WriteHeader(http.StatusNoContent)
 }
 

@@ -25,14 +25,24 @@ type Config struct {
 	Key string
 	// NoKey wants no key, as local servers do.
 	NoKey bool
-	// Model, if set, is the only one there is.
-	Model string
+	// Model, if set, is the only one there is; Models, if set, are the ones there are. A script may be for one of them
+	// ([Handler.AddFor]).
+	Model  string
+	Models []string
 	// ContextBytes, if set, is the size over which requests are refused as too long. That is no violation.
 	ContextBytes int
 	// Secrets must not be in any request.
 	Secrets []string
 	// Reasoning takes reasoning_content and reasoning in assistant messages, as some providers do.
 	Reasoning bool
+	// NeedsReasoning refuses calls in the history without the reasoning that led to them, as some providers do.
+	NeedsReasoning bool
+	// NoTools refuses everything about tools, as models do that cannot call them.
+	NoTools bool
+	// Gemini refuses in schemas what Gemini's subset of OpenAPI does not have.
+	Gemini bool
+	// RefuseField, if set, is a member of requests that this provider does not know.
+	RefuseField string
 	// Rule answers when the script is used up; nil makes such a request a violation.
 	Rule Step
 }
@@ -53,6 +63,8 @@ type Handler struct {
 	mu         sync.Mutex
 	script     []Step
 	rule       Step
+	scripts    map[string][]Step // by model
+	rules      map[string]Step
 	requests   []*Received
 	violations []Violation
 	arrived    chan struct{} // closed and replaced when a request arrives
@@ -73,6 +85,8 @@ func NewHandler(config Config, script ...Step) *Handler {
 		config:  config,
 		script:  script,
 		rule:    config.Rule,
+		scripts: make(map[string][]Step),
+		rules:   make(map[string]Step),
 		arrived: make(chan struct{}),
 		extras:  make(map[string]json.RawMessage),
 		schemas: make(map[string]*jsonschema.Schema),
@@ -84,6 +98,20 @@ func (h *Handler) Add(steps ...Step) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.script = append(h.script, steps...)
+}
+
+// AddFor appends steps that only requests for one model take, before those that are for all.
+func (h *Handler) AddFor(model string, steps ...Step) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.scripts[model] = append(h.scripts[model], steps...)
+}
+
+// SetRuleFor replaces what answers one model when its script is used up.
+func (h *Handler) SetRuleFor(model string, rule Step) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.rules[model] = rule
 }
 
 // SetRule replaces what answers when the script is used up.
@@ -98,6 +126,17 @@ func (h *Handler) Requests() []*Received {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.requests)
+}
+
+// RequestsFor returns what was received so far for one model.
+func (h *Handler) RequestsFor(model string) []*Received {
+	var out []*Received
+	for _, r := range h.Requests() {
+		if r.Model == model {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // Last returns the last request, nil if there is none.
@@ -147,7 +186,11 @@ func (h *Handler) TakeViolations() []Violation {
 func (h *Handler) Remaining() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.script)
+	n := len(h.script)
+	for _, script := range h.scripts {
+		n += len(script)
+	}
+	return n
 }
 
 // Reset forgets requests, violations and the script.
@@ -156,6 +199,8 @@ func (h *Handler) Reset() {
 	defer h.mu.Unlock()
 	h.script, h.requests, h.violations, h.rule = nil, nil, nil, h.config.Rule
 	clear(h.extras)
+	clear(h.scripts)
+	clear(h.rules)
 }
 
 // ServeHTTP answers one request.
@@ -179,7 +224,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refusal.write(w)
 		return
 	}
-	step := h.next()
+	step := h.next(received.Model)
 	if step == nil {
 		h.violate(received, "the script has no step for this request")
 		(&refused{status: http.StatusBadRequest, message: "modeltest: script used up"}).write(w)
@@ -214,16 +259,36 @@ func (h *Handler) record(received *Received, refusal *refused, violation bool) {
 	h.arrived = make(chan struct{})
 }
 
-// next takes the next step from the script.
-func (h *Handler) next() Step {
+// next takes the next step for a model from the scripts.
+func (h *Handler) next(model string) Step {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if own := h.scripts[model]; len(own) > 0 {
+		h.scripts[model] = own[1:]
+		return own[0]
+	}
+	if rule := h.rules[model]; rule != nil {
+		return rule
+	}
 	if len(h.script) == 0 {
 		return h.rule
 	}
 	step := h.script[0]
 	h.script = h.script[1:]
 	return step
+}
+
+// names are the models that there are, none if any name will do.
+func (h *Handler) names() []string {
+	if h.config.Model != "" {
+		return append([]string{h.config.Model}, h.config.Models...)
+	}
+	return h.config.Models
+}
+
+func (h *Handler) knows(model string) bool {
+	names := h.names()
+	return len(names) == 0 || slices.Contains(names, model)
 }
 
 func (h *Handler) violate(received *Received, text string) {
@@ -255,13 +320,14 @@ func (h *Handler) serveModels(w http.ResponseWriter, r *http.Request) {
 		refusal.write(w)
 		return
 	}
-	model := h.config.Model
-	if model == "" {
-		model = "modeltest"
+	names := h.names()
+	if len(names) == 0 {
+		names = []string{"modeltest"}
+	}
+	var list []map[string]any
+	for _, name := range names {
+		list = append(list, map[string]any{"id": name, "object": "model", "created": 1, "owned_by": "modeltest"})
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"object": "list",
-		"data":   []map[string]any{{"id": model, "object": "model", "created": 1, "owned_by": "modeltest"}},
-	})
+	_ = json.NewEncoder(w).Encode(map[string]any{"object": "list", "data": list})
 }

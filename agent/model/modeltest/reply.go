@@ -57,6 +57,14 @@ type Reply struct {
 	Whole bool `json:"whole,omitempty"`
 	// CutAfter, if set, is the number of events after which the connection breaks.
 	CutAfter int `json:"cut_after,omitempty"`
+	// Seed, if set, cuts the stream at random places instead, the same ones for the same seed.
+	Seed uint64 `json:"seed,omitempty"`
+	// CutAtByte, if set, is the number of bytes of the body after which the connection breaks; Reset breaks it by a reset
+	// of TCP, which makes the client lose what it has not read, instead of an end in the middle.
+	CutAtByte int  `json:"cut_at_byte,omitempty"`
+	Reset     bool `json:"reset,omitempty"`
+	// HoldAtByte, if set, is the number of bytes of the body after which Hold is waited for, instead of HoldAfter.
+	HoldAtByte int `json:"hold_at_byte,omitempty"`
 	// Hold, if set, stops the stream before event number HoldAfter until it can be received from or the client is gone.
 	Hold      <-chan struct{} `json:"-"`
 	HoldAfter int             `json:"hold_after,omitempty"`
@@ -76,6 +84,9 @@ type Call struct {
 	// them back unchanged.
 	Extra json.RawMessage `json:"extra,omitempty"`
 }
+
+// Replay is a reply of the bytes of a stream, for fixtures. How they are cut, held and broken off say the other fields.
+func Replay(body string) Reply { return Reply{Body: body, ContentType: eventStream} }
 
 // Text is a reply of text.
 func Text(text string) Reply { return Reply{Text: text} }

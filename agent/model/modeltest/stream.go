@@ -8,6 +8,8 @@ import (
 	"time"
 )
 
+const eventStream = "text/event-stream; charset=utf-8"
+
 // writeReply sends a reply that is prepared.
 func writeReply(ctx context.Context, w http.ResponseWriter, to *Received, reply Reply) {
 	for name, value := range reply.Header {
@@ -15,86 +17,62 @@ func writeReply(ctx context.Context, w http.ResponseWriter, to *Received, reply 
 	}
 	switch {
 	case reply.Body != "":
-		writeBody(w, reply)
+		writeBody(ctx, w, reply)
 	case reply.Status != 0 && reply.Status != http.StatusOK:
 		(&refused{status: reply.Status, message: reply.Error, code: reply.Code}).write(w)
 	case !to.Stream || reply.Whole:
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(completion(to, reply))
 	default:
-		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		w.Header().Set("Content-Type", eventStream)
 		w.Header().Set("Cache-Control", "no-cache")
-		out := &pieces{w: w, control: http.NewResponseController(w), split: reply.Split}
-		stream(ctx, out, reply, events(to, reply))
+		stream(ctx, newPieces(ctx, w, reply), reply, events(to, reply))
 	}
 }
 
-func writeBody(w http.ResponseWriter, reply Reply) {
+func writeBody(ctx context.Context, w http.ResponseWriter, reply Reply) {
 	if reply.ContentType != "" {
 		w.Header().Set("Content-Type", reply.ContentType)
 	}
 	if reply.Status != 0 {
 		w.WriteHeader(reply.Status)
 	}
-	_, _ = w.Write([]byte(reply.Body))
+	out := newPieces(ctx, w, reply)
+	if out.write(reply.Body) {
+		out.end(reply.CutAfter > 0)
+	}
 }
 
 // stream sends events one by one.
 func stream(ctx context.Context, out *pieces, reply Reply, events []string) {
 	for i, event := range events {
-		if reply.Hold != nil && i == reply.HoldAfter {
-			out.flush()
-			select {
-			case <-reply.Hold:
-			case <-ctx.Done():
-				return
-			}
+		if reply.Hold != nil && reply.HoldAtByte == 0 && i == reply.HoldAfter && !(out.flush() && out.hold()) {
+			return
 		}
 		if reply.CutAfter > 0 && i == reply.CutAfter {
-			out.flush()
-			panic(http.ErrAbortHandler) // breaks the connection; the server expects it
+			out.end(true)
+			return
 		}
-		if reply.PaceMillis > 0 {
-			pause := time.NewTimer(time.Duration(reply.PaceMillis) * time.Millisecond)
-			select {
-			case <-pause.C:
-			case <-ctx.Done():
-				pause.Stop()
-				return
-			}
+		if !pause(ctx, reply.PaceMillis) || !out.write("data: "+event+"\n\n") {
+			return
 		}
-		out.write("data: " + event + "\n\n")
 	}
-	out.flush()
-	if reply.CutAfter > 0 && len(events) <= reply.CutAfter {
-		panic(http.ErrAbortHandler)
-	}
+	out.end(reply.CutAfter > 0 && len(events) <= reply.CutAfter)
 }
 
-// pieces sends text in flushed pieces.
-type pieces struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	split   int
-	rest    bytes.Buffer
-}
-
-func (p *pieces) write(text string) {
-	p.rest.WriteString(text)
-	if p.split <= 0 {
-		p.flush()
-		return
+// pause waits, and says whether somebody still listens.
+func pause(ctx context.Context, millis int) bool {
+	if millis <= 0 {
+		return true
 	}
-	for p.rest.Len() >= p.split {
-		p.send(p.rest.Next(p.split))
+	timer := time.NewTimer(time.Duration(millis) * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
-}
-
-func (p *pieces) flush() { p.send(p.rest.Next(p.rest.Len())) }
-
-func (p *pieces) send(piece []byte) {
-	_, _ = p.w.Write(piece)
-	_ = p.control.Flush()
 }
 
 // events returns the documents of a stream.

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"throwbar.dev/throwbar/agent/tool/naming"
+	"throwbar.dev/throwbar/agent/tool/schema"
 	"throwbar.dev/throwbar/catalog"
 )
 
@@ -17,6 +18,9 @@ import (
 type Options struct {
 	// Strict mends nothing.
 	Strict bool
+	// Profile is the dialect in which the tool was described. What it asks for is no repair: null for what is left out,
+	// and maps as lists of {key, value}.
+	Profile schema.Profile
 	// Extra are further keys, all of them text, and where their values go. Two keys may share a place, as two names of
 	// the same thing.
 	Extra map[string]*string
@@ -35,15 +39,17 @@ type Decoded struct {
 
 // Decode reads arguments into an empty message and checks its rules. The error is always Problems.
 func Decode(source string, into *dynamicpb.Message, options Options) (Decoded, error) {
+	d := &decoder{options: options, spelled: map[string]string{}}
 	if strings.TrimSpace(source) == "" {
+		d.mend("", "expected an object with the arguments, got nothing", "nothing was taken as no arguments")
 		source = "{}"
 	}
 	root, problems := parse(source)
-	if root == nil {
-		return Decoded{}, problems
+	if d.problems = append(d.problems, problems...); root == nil {
+		return Decoded{}, d.problems
 	}
-	d := &decoder{options: options, problems: problems}
 	if root.kind == null {
+		d.mend("", "expected an object with the arguments, got null", "null was taken as no arguments")
 		root = &value{kind: object}
 	}
 	if root.kind == text {
@@ -66,6 +72,8 @@ type decoder struct {
 	problems Problems
 	repairs  []string
 	meant    []string // pointers that misspelt keys were meant to be
+	// spelled is where a value stands whose place was not written by its JSON name, by the pointer with that name.
+	spelled map[string]string
 }
 
 func (d *decoder) wrong(at, format string, args ...any) {
@@ -104,7 +112,7 @@ func (d *decoder) root(m protoreflect.Message, v *value) {
 		case twice:
 			d.wrong(at, "the same argument as %s; set one of them", other)
 		case mem.value.kind == null:
-			d.mend(at, "expected text, got null", "null was taken as left out")
+			d.null(at, "text")
 		case mem.value.kind != text || mem.value.text == "":
 			d.wrong(at, "expected text, got "+mem.value.describe())
 			set[place] = mem.name
@@ -146,7 +154,26 @@ func (d *decoder) message(m protoreflect.Message, v *value, at string) {
 			}
 			groups[group] = mem.name
 		}
+		if mem.name != fd.JSONName() {
+			d.spelled[below(at, fd.JSONName())] = here
+		}
 		d.field(m, fd, mem.value, here)
+	}
+	d.required(m, seen, at)
+}
+
+// required finds fields that the contract itself, not a rule, has required, and that were not written.
+func (d *decoder) required(m protoreflect.Message, seen map[protoreflect.FieldNumber]string, at string) {
+	numbers := m.Descriptor().RequiredNumbers()
+	for i := range numbers.Len() {
+		fd := m.Descriptor().Fields().ByNumber(numbers.Get(i))
+		here := below(at, fd.JSONName())
+		if name, ok := seen[fd.Number()]; ok {
+			here = below(at, name)
+		}
+		if !m.Has(fd) && !d.known(here) {
+			d.wrong(here, "is required")
+		}
 	}
 }
 
@@ -193,8 +220,15 @@ func (d *decoder) absent(fd protoreflect.FieldDescriptor, v *value, at string) b
 	if v.kind != null || !fd.IsList() && !fd.IsMap() && takesNull(fd) {
 		return false
 	}
-	d.mend(at, "expected "+expectation(fd)+", got null", "null was taken as left out")
+	d.null(at, expectation(fd))
 	return true
+}
+
+// null takes null for what is left out. Strict mode asks for it.
+func (d *decoder) null(at, expected string) {
+	if d.options.Profile != schema.ProfileStrict {
+		d.mend(at, "expected "+expected+", got null", "null was taken as left out")
+	}
 }
 
 // takesNull says whether null is a value of a field.
@@ -265,35 +299,109 @@ func (d *decoder) listField(m protoreflect.Message, fd protoreflect.FieldDescrip
 }
 
 func (d *decoder) mapField(m protoreflect.Message, fd protoreflect.FieldDescriptor, v *value, at string) {
-	if v = d.unquote(v, at, object); v.kind != object {
+	v = d.unquote(v, at, object, list)
+	entries := d.entries(v, at)
+	if entries == nil {
 		d.wrong(at, "expected an object, got "+v.describe())
 		return
 	}
 	out, item := m.Mutable(fd).Map(), fd.MapValue()
-	for _, mem := range v.members {
-		here := below(at, mem.name)
-		key, ok := d.key(fd.MapKey(), mem.name, here)
+	for _, e := range *entries {
+		key, ok := d.key(fd.MapKey(), e.name, e.keyAt)
 		if !ok {
 			continue
 		}
 		if out.Has(key) {
-			d.wrong(here, "the same key as another one")
+			d.wrong(e.keyAt, "the same key as another one")
 			continue
 		}
-		if mem.value.kind == null && !takesNull(item) {
-			d.wrong(here, "expected "+expectation(item)+", got null")
+		d.spelled[below(at, key.String())] = e.at
+		if e.value.kind == null && !takesNull(item) {
+			d.wrong(e.at, "expected "+expectation(item)+", got null")
 			continue
 		}
 		if item.Message() == nil {
-			if x, ok := d.scalar(item, mem.value, here); ok {
+			if x, ok := d.scalar(item, e.value, e.at); ok {
 				out.Set(key, x)
 			}
 			continue
 		}
 		element := out.NewValue()
-		d.messageValue(element.Message(), item, mem.value, here)
+		d.messageValue(element.Message(), item, e.value, e.at)
 		out.Set(key, element)
 	}
+}
+
+// entry is a key of a map with its value, and where both were written.
+type entry struct {
+	name, keyAt, at string
+	value           *value
+}
+
+// entries reads a map: an object, or a list of {key, value}. It is nil if the value is neither.
+func (d *decoder) entries(v *value, at string) *[]entry {
+	out := []entry{}
+	if v.kind == object {
+		for _, mem := range v.members {
+			here := below(at, mem.name)
+			out = append(out, entry{mem.name, here, here, mem.value})
+		}
+		return &out
+	}
+	if v.kind != list || !schema.LimitsOf(d.options.Profile).Pairs && !v.pairs() {
+		return nil
+	}
+	if !schema.LimitsOf(d.options.Profile).Pairs &&
+		!d.mend(at, "expected an object, got a list", "a list of keys and values was taken as an object") {
+		return &out
+	}
+	for i, next := range v.items {
+		if e, ok := d.pair(next, item(at, i)); ok {
+			out = append(out, e)
+		}
+	}
+	return &out
+}
+
+// pairs says whether a list can be meant as a map: all its items have a key or a value.
+func (v *value) pairs() bool {
+	for _, next := range v.items {
+		if !slices.ContainsFunc(next.members, func(m member) bool { return m.name == "key" || m.name == "value" }) {
+			return false
+		}
+	}
+	return true
+}
+
+// pair reads one {key, value}. A key that is a number or a truth value is what it is spelled as.
+func (d *decoder) pair(v *value, at string) (entry, bool) {
+	e := entry{keyAt: below(at, "key"), at: below(at, "value")}
+	if v.kind != object {
+		d.wrong(at, "expected an object with key and value, got "+v.describe())
+		return e, false
+	}
+	keyed := false
+	for _, mem := range v.members {
+		switch mem.name {
+		case "key":
+			if mem.value.kind != text && mem.value.kind != number && mem.value.kind != boolean {
+				d.wrong(e.keyAt, "expected text, got "+mem.value.describe())
+				return e, false
+			}
+			e.name, keyed = mem.value.text, true
+		case "value":
+			e.value = mem.value
+		default:
+			d.problems = append(d.problems, Problem{Pointer: below(at, mem.name), Text: "unknown key; expected key, value"})
+		}
+	}
+	if !keyed {
+		d.wrong(e.keyAt, "is required")
+	}
+	if e.value == nil {
+		d.wrong(e.at, "is required")
+	}
+	return e, keyed && e.value != nil
 }
 
 func (d *decoder) messageValue(m protoreflect.Message, fd protoreflect.FieldDescriptor, v *value, at string) {
@@ -309,16 +417,16 @@ func (d *decoder) messageValue(m protoreflect.Message, fd protoreflect.FieldDesc
 }
 
 // unquote reads a list or object that was written as text.
-func (d *decoder) unquote(v *value, at string, want kind) *value {
+func (d *decoder) unquote(v *value, at string, wanted ...kind) *value {
 	if v.kind != text {
 		return v
 	}
 	inner, problems := parse(v.text)
-	if inner == nil || inner.kind != want {
+	if inner == nil || !slices.Contains(wanted, inner.kind) {
 		return v
 	}
-	if !d.mend(at, "expected "+want.String()+", got text", want.String()+" written as text was read") {
-		return &value{kind: want} // one problem is enough
+	if !d.mend(at, "expected "+inner.kind.String()+", got text", inner.kind.String()+" written as text was read") {
+		return &value{kind: inner.kind} // one problem is enough
 	}
 	for _, p := range problems {
 		d.problems = append(d.problems, Problem{Pointer: at + p.Pointer, Text: p.Text})

@@ -24,7 +24,7 @@ func (d *decoder) broken(m *dynamicpb.Message) Problems {
 	}
 	var out Problems
 	for _, v := range invalid.Violations {
-		at := pointer(m.Descriptor(), v.Proto.GetField().GetElements())
+		at := d.pointer(m.Descriptor(), v.Proto.GetField().GetElements())
 		if d.known(at) {
 			continue
 		}
@@ -57,6 +57,8 @@ func says(v *protovalidate.Violation) string {
 	switch {
 	case v.Proto.GetRuleId() == "required":
 		return "is required"
+	case v.Proto.GetRuleId() == "string.min_len" && v.RuleValue.IsValid() && v.RuleValue.Uint() == 1:
+		return "is required and may not be empty"
 	case v.Proto.GetMessage() != "":
 		return v.Proto.GetMessage()
 	default:
@@ -64,8 +66,8 @@ func says(v *protovalidate.Violation) string {
 	}
 }
 
-// pointer is the JSON pointer of a path of the contract.
-func pointer(md protoreflect.MessageDescriptor, path []*validate.FieldPathElement) string {
+// pointer is the JSON pointer of a path of the contract, spelled as in the arguments.
+func (d *decoder) pointer(md protoreflect.MessageDescriptor, path []*validate.FieldPathElement) string {
 	at := ""
 	for _, element := range path {
 		if md == nil {
@@ -75,7 +77,7 @@ func pointer(md protoreflect.MessageDescriptor, path []*validate.FieldPathElemen
 		if fd == nil { // a oneof: it is about the message
 			return at
 		}
-		at = below(at, fd.JSONName())
+		at = d.written(below(at, fd.JSONName()))
 		switch element.WhichSubscript() {
 		case validate.FieldPathElement_Index_case:
 			at = item(at, int(element.GetIndex()))
@@ -89,10 +91,19 @@ func pointer(md protoreflect.MessageDescriptor, path []*validate.FieldPathElemen
 			at = below(at, element.GetStringKey())
 		default:
 		}
+		at = d.written(at)
 		md = fd.Message()
 		if fd.IsMap() {
 			md = fd.MapValue().Message()
 		}
+	}
+	return at
+}
+
+// written is a pointer as it was spelled.
+func (d *decoder) written(at string) string {
+	if spelled, ok := d.spelled[at]; ok {
+		return spelled
 	}
 	return at
 }

@@ -29,7 +29,7 @@ func wellKnownForm(name protoreflect.FullName) string {
 	case "google.protobuf.Any":
 		return "an object with @type"
 	case "google.protobuf.Empty":
-		return "an object"
+		return "an object without members"
 	case "google.protobuf.BoolValue":
 		return "true or false"
 	case "google.protobuf.StringValue":
@@ -58,7 +58,9 @@ func (d *decoder) wellKnown(m protoreflect.Message, fd protoreflect.FieldDescrip
 			m.Set(wrapped, x)
 		}
 		return
-	case name == "google.protobuf.Struct", name == "google.protobuf.Empty":
+	case name == "google.protobuf.Struct":
+		v = d.structure(d.unquote(v, at, object, list), at)
+	case name == "google.protobuf.Empty":
 		v = d.unquote(v, at, object)
 	case name == "google.protobuf.ListValue":
 		v = d.unquote(v, at, list)
@@ -78,6 +80,27 @@ func (d *decoder) wellKnown(m protoreflect.Message, fd protoreflect.FieldDescrip
 	if err := options.Unmarshal([]byte(raw.String()), m.Interface()); err != nil {
 		d.wrong(at, "expected %s, got %s%s", wellKnownForm(name), v.describe(), hint(name, v))
 	}
+}
+
+// structure reads a list of {key, value} as the object that it stands for.
+func (d *decoder) structure(v *value, at string) *value {
+	if v.kind != list {
+		return v
+	}
+	out, seen := &value{kind: object}, map[string]bool{}
+	entries := d.entries(v, at)
+	if entries == nil {
+		return v
+	}
+	for _, e := range *entries {
+		if seen[e.name] {
+			d.wrong(e.keyAt, "the same key as another one")
+			continue
+		}
+		seen[e.name] = true
+		out.members = append(out.members, member{e.name, e.value})
+	}
+	return out
 }
 
 // allowed says whether an Any is of a type that the rules list; without such a list it is not offered at all.

@@ -282,7 +282,7 @@ func (b *builder) across(o *Object, md protoreflect.MessageDescriptor) {
 // plain says whether every word of a text that carries meaning is in the names too.
 func plain(text, names string) bool {
 	known := map[string]bool{}
-	for _, word := range strings.Fields("a an the of to for its it id " + spaced(names)) {
+	for _, word := range strings.Fields("a an the of to for its it id only this whether they are too " + spaced(names)) {
 		known[stem(word)] = true
 	}
 	for _, word := range strings.Fields(strings.Trim(text, ".")) {

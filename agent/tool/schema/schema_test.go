@@ -17,7 +17,7 @@ func printed(t *testing.T, md protoreflect.MessageDescriptor) map[string]any {
 	t.Helper()
 	o, _ := schema.Of(md, comment)
 	raw := schema.Portable(o)
-	if faults := schema.Lint(raw); len(faults) > 0 {
+	if faults := schema.Lint(schema.ProfilePortable, raw); len(faults) > 0 {
 		t.Errorf("lint: %v\n%s", faults, raw)
 	}
 	var out map[string]any
@@ -69,7 +69,7 @@ func TestFieldSchemas(t *testing.T) {
 			`{"type":"string","description":"Field paths in lowerCamel, with commas between."}`},
 		{"T10", `message Part{string name=1;} message In { map<bool,Part> x=1; }`,
 			`{"type":"object","description":"Keys: \"true\", \"false\".","additionalProperties":{"type":"object",
-			"properties":{"name":{"type":"string"}},"additionalProperties":false}}`},
+			"properties":{"name":{"type":"string"}}}}`},
 		{"10", `message In { map<int64,string> x=1 [` + v + `.map={min_pairs:1,keys:{int64:{gt:0}},values:{string:{max_len:9}}}]; }`,
 			`{"type":"object","description":"At least 1 key. Keys are whole numbers. Keys: At least 1.",
 			"additionalProperties":{"type":"string","maxLength":9}}`},
@@ -102,7 +102,7 @@ func TestFieldSchemas(t *testing.T) {
 		{"any of listed types", `message In { google.protobuf.Any x=1 [` + v + `.any={in:["t/a.B"]}]; }`,
 			`{"type":"object","description":"The fields of that type beside it.","properties":{"@type":{"type":"string","enum":["t/a.B"]}},
 			"required":["@type"]}`},
-		{"empty", `message In { google.protobuf.Empty x=1; }`, `{"type":"object","properties":{},"additionalProperties":false}`},
+		{"empty", `message In { google.protobuf.Empty x=1; }`, `{"type":"object","properties":{}}`},
 		{"timestamp", `message In { google.protobuf.Timestamp x=1 [` + v + `.timestamp={lt_now:true,within:{seconds:90}}]; }`,
 			`{"type":"string","description":"RFC 3339, for example 2026-01-31T09:00:00Z. In the past. Within 90s of now."}`},
 	} {
@@ -224,7 +224,7 @@ func TestDelimitedMessagesAreObjects(t *testing.T) {
 func TestNoArgumentsAreAnObject(t *testing.T) {
 	t.Parallel()
 	raw := schema.Portable(mustOf(tooltest.Message(t, `message In {}`)))
-	if string(raw) != `{"type":"object","properties":{},"additionalProperties":false}` {
+	if string(raw) != `{"type":"object","properties":{}}` {
 		t.Errorf("%s", raw)
 	}
 }
@@ -267,7 +267,7 @@ func TestLintFindsWhatProvidersRefuse(t *testing.T) {
 		`{"type":"object","properties":{},"oneOf":[]}`, `{"type":"object","properties":{},"required":["a"]}`,
 		`{"type":"object","properties":{"a":{"type":"string","enum":[]}}}`, `{"type":"object","properties":{"a":{"format":"uri"}}}`,
 	} {
-		if len(schema.Lint([]byte(raw))) == 0 {
+		if len(schema.Lint(schema.ProfilePortable, []byte(raw))) == 0 {
 			t.Errorf("no fault in %s", raw)
 		}
 	}

@@ -41,7 +41,7 @@ export type Action = Message<"throwbar.command.v1.Action"> & {
     case: "openTab";
   } | {
     /**
-     * Close tabs. What was open is kept, so that restoreTabs brings it back.
+     * Close tabs. To bring them back: restoreTabs.
      *
      * @generated from field: throwbar.command.v1.CloseTabs close_tabs = 2;
      */
@@ -57,7 +57,7 @@ export type Action = Message<"throwbar.command.v1.Action"> & {
     case: "closeTabsByUrl";
   } | {
     /**
-     * Bring one tab to the front of its window.
+     * Bring a tab to the front.
      *
      * @generated from field: throwbar.command.v1.ActivateTab activate_tab = 4;
      */
@@ -97,7 +97,7 @@ export type Action = Message<"throwbar.command.v1.Action"> & {
     case: "muteTabs";
   } | {
     /**
-     * Put tabs of one window together in a named, coloured group.
+     * Group tabs of one window.
      *
      * @generated from field: throwbar.command.v1.GroupTabs group_tabs = 9;
      */
@@ -121,7 +121,7 @@ export type Action = Message<"throwbar.command.v1.Action"> & {
     case: "moveTabs";
   } | {
     /**
-     * Save tabs so that they can be restored later; closes them only if asked to.
+     * Save tabs to restore later.
      *
      * @generated from field: throwbar.command.v1.SaveTabs save_tabs = 12;
      */

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file throwbar/command/v1/tabs.proto.
  */
 export const file_throwbar_command_v1_tabs: GenFile = /*@__PURE__*/
-  fileDesc("Ch50aHJvd2Jhci9jb21tYW5kL3YxL3RhYnMucHJvdG8SE3Rocm93YmFyLmNvbW1hbmQudjEihgIKB09wZW5UYWISCwoDdXJsGAEgASgJEhwKCXdpbmRvd19pZBgCIAEoCUIE0PMYAkgAiAEBEhMKBmFjdGl2ZRgDIAEoCEgBiAEBGmMKBlJlc3VsdBIUCgZ0YWJfaWQYASABKAlCBNDzGAESCwoDdXJsGAIgASgJEjYKDHNpZGVfZWZmZWN0cxgDIAEoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuU2lkZUVmZmVjdHM6MMrzGCwIAhABOgpjbG9zZV90YWJzSgl0YWJDcmVhdGVKCXRhYnMub3BlbkoEb3BlbkIMCgpfd2luZG93X2lkQgkKB19hY3RpdmVKBAgEEAVSBWluZGV4IvYBCglDbG9zZVRhYnMSFQoHdGFiX2lkcxgBIAMoCUIE0PMYARIYCgVmb3JjZRgCIAEoCEIE2PMYAUgAiAEBGocBCgZSZXN1bHQSFAoMY2xvc2VkX2NvdW50GAEgASgNEi8KBWl0ZW1zGAIgAygLMiAudGhyb3diYXIuY29tbWFuZC52MS5JdGVtT3V0Y29tZRI2CgxzaWRlX2VmZmVjdHMYAyABKAsyIC50aHJvd2Jhci5jb21tYW5kLnYxLlNpZGVFZmZlY3RzOiTK8xggCAMQASAUOgxyZXN0b3JlX3RhYnNAAkoIdGFiQ2xvc2VCCAoGX2ZvcmNlIqECCg5DbG9zZVRhYnNCeVVybBIRCgN1cmwYASABKAlCBNDzGAYSGAoFZm9yY2UYAiABKAhCBNjzGAFIAIgBARqnAQoGUmVzdWx0Eg4KBmNsb3NlZBgBIAEoCBIUCgxjbG9zZWRfY291bnQYAiABKA0SLwoFaXRlbXMYAyADKAsyIC50aHJvd2Jhci5jb21tYW5kLnYxLkl0ZW1PdXRjb21lEg4KBnJlYXNvbhgEIAEoCRI2CgxzaWRlX2VmZmVjdHMYBSABKAsyIC50aHJvd2Jhci5jb21tYW5kLnYxLlNpZGVFZmZlY3RzOi7K8xgqCAMQAToMcmVzdG9yZV90YWJzQAJKCGNsb3NlVGFiSgp0YWJzLmNsb3NlQggKBl9mb3JjZSK7AQoLQWN0aXZhdGVUYWISFAoGdGFiX2lkGAEgASgJQgTQ8xgBEhkKDGZvY3VzX3dpbmRvdxgCIAEoCEgAiAEBGlMKBlJlc3VsdBIRCglhY3RpdmF0ZWQYASABKAgSNgoMc2lkZV9lZmZlY3RzGAIgASgLMiAudGhyb3diYXIuY29tbWFuZC52MS5TaWRlRWZmZWN0czoVyvMYEQgCEAEYAUoJdGFiU3dpdGNoQg8KDV9mb2N1c193aW5kb3ciXgoLTmF2aWdhdGVUYWISFAoGdGFiX2lkGAEgASgJQgTQ8xgBEgsKA3VybBgCIAEoCRoVCgZSZXN1bHQSCwoDdXJsGAEgASgJOhXK8xgRCAIQAUoLdGFiTmF2aWdhdGUirgEKClJlbG9hZFRhYnMSFQoHdGFiX2lkcxgBIAMoCUIE0PMYARIZCgxieXBhc3NfY2FjaGUYAiABKAhIAIgBARpRCgZSZXN1bHQSFgoOcmVsb2FkZWRfY291bnQYASABKA0SLwoFaXRlbXMYAiADKAsyIC50aHJvd2Jhci5jb21tYW5kLnYxLkl0ZW1PdXRjb21lOgrK8xgGCAIQASBkQg8KDV9ieXBhc3NfY2FjaGUi4gEKB1BpblRhYnMSFQoHdGFiX2lkcxgBIAMoCUIE0PMYARITCgZwaW5uZWQYAiABKAhIAIgBARqHAQoGUmVzdWx0EhQKDHBpbm5lZF9jb3VudBgBIAEoDRIvCgVpdGVtcxgCIAMoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuSXRlbU91dGNvbWUSNgoMc2lkZV9lZmZlY3RzGAMgASgLMiAudGhyb3diYXIuY29tbWFuZC52MS5TaWRlRWZmZWN0czoWyvMYEggCEAEYASBkOghwaW5fdGFic0IJCgdfcGlubmVkIqgBCghNdXRlVGFicxIVCgd0YWJfaWRzGAEgAygJQgTQ8xgBEhIKBW11dGVkGAIgASgISACIAQEaTgoGUmVzdWx0EhMKC211dGVkX2NvdW50GAEgASgNEi8KBWl0ZW1zGAIgAygLMiAudGhyb3diYXIuY29tbWFuZC52MS5JdGVtT3V0Y29tZToXyvMYEwgCEAEYASBkOgltdXRlX3RhYnNCCAoGX211dGVkIpADCglHcm91cFRhYnMSFQoHdGFiX2lkcxgBIAMoCUIE0PMYARISCgV0aXRsZRgCIAEoCUgAiAEBEjAKBmNvbG91chgDIAEoDjIbLnRocm93YmFyLmNvbW1hbmQudjEuQ29sb3VySAGIAQESHAoJd2luZG93X2lkGAQgASgJQgTQ8xgCSAKIAQESGAoLYWxsb3dfdW5waW4YBSABKAhIA4gBARqgAQoGUmVzdWx0EhYKCGdyb3VwX2lkGAEgASgJQgTQ8xgDEhUKDWdyb3VwZWRfY291bnQYAiABKA0SLwoFaXRlbXMYAyADKAsyIC50aHJvd2Jhci5jb21tYW5kLnYxLkl0ZW1PdXRjb21lEjYKDHNpZGVfZWZmZWN0cxgEIAEoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuU2lkZUVmZmVjdHM6GMrzGBQIAhABIGQ6DHVuZ3JvdXBfdGFic0IICgZfdGl0bGVCCQoHX2NvbG91ckIMCgpfd2luZG93X2lkQg4KDF9hbGxvd191bnBpbiLLAQoLVW5ncm91cFRhYnMSFQoHdGFiX2lkcxgBIAMoCUIE0PMYARqKAQoGUmVzdWx0EhcKD3VuZ3JvdXBlZF9jb3VudBgBIAEoDRIvCgVpdGVtcxgCIAMoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuSXRlbU91dGNvbWUSNgoMc2lkZV9lZmZlY3RzGAMgASgLMiAudGhyb3diYXIuY29tbWFuZC52MS5TaWRlRWZmZWN0czoYyvMYFAgCEAEYASBkOgpncm91cF90YWJzIosCCghNb3ZlVGFicxIVCgd0YWJfaWRzGAEgAygJQgTQ8xgBEhwKCXdpbmRvd19pZBgCIAEoCUIE0PMYAkgAiAEBEhIKBWluZGV4GAMgASgNSAGIAQEahgEKBlJlc3VsdBITCgttb3ZlZF9jb3VudBgBIAEoDRIvCgVpdGVtcxgCIAMoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuSXRlbU91dGNvbWUSNgoMc2lkZV9lZmZlY3RzGAMgASgLMiAudGhyb3diYXIuY29tbWFuZC52MS5TaWRlRWZmZWN0czoVyvMYEQgCEAEgZDoJbW92ZV90YWJzQgwKCl93aW5kb3dfaWRCCAoGX2luZGV4IvoBCghTYXZlVGFicxIVCgd0YWJfaWRzGAEgAygJQgTQ8xgBEhIKBWNsb3NlGAIgASgISACIAQEanAEKBlJlc3VsdBITCgtzYXZlZF9jb3VudBgBIAEoDRIUCgxjbG9zZWRfY291bnQYAiABKA0SLwoFaXRlbXMYAyADKAsyIC50aHJvd2Jhci5jb21tYW5kLnYxLkl0ZW1PdXRjb21lEjYKDHNpZGVfZWZmZWN0cxgEIAEoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuU2lkZUVmZmVjdHM6GsrzGBYIAxABIBQ6DHJlc3RvcmVfdGFic0ABQggKBl9jbG9zZSLOAQoLUmVzdG9yZVRhYnMSFwoJc2F2ZWRfaWRzGAEgAygJQgTQ8xgEGokBCgZSZXN1bHQSFgoOcmVzdG9yZWRfY291bnQYASABKA0SLwoFaXRlbXMYAiADKAsyIC50aHJvd2Jhci5jb21tYW5kLnYxLkl0ZW1PdXRjb21lEjYKDHNpZGVfZWZmZWN0cxgDIAEoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuU2lkZUVmZmVjdHM6GsrzGBYIAhABIDIqAgg8OgpjbG9zZV90YWJzIngKDEdldEFjdGl2ZVRhYhpKCgZSZXN1bHQSGQoGdGFiX2lkGAEgASgJQgTQ8xgBSACIAQESCwoDdXJsGAIgASgJEg0KBXRpdGxlGAMgASgJQgkKB190YWJfaWQ6HMrzGBgIARABGAEqAggKSgx0YWJHZXRBY3RpdmVCPFo6dGhyb3diYXIuZGV2L3Rocm93YmFyL2dlbi9nby90aHJvd2Jhci9jb21tYW5kL3YxO2NvbW1hbmR2MWIGcHJvdG8z", [file_throwbar_command_v1_state, file_throwbar_option_v1_option]);
+  fileDesc("Ch50aHJvd2Jhci9jb21tYW5kL3YxL3RhYnMucHJvdG8SE3Rocm93YmFyLmNvbW1hbmQudjEiiAIKB09wZW5UYWISCwoDdXJsGAEgASgJEhwKCXdpbmRvd19pZBgCIAEoCUIE0PMYAkgAiAEBEhMKBmFjdGl2ZRgDIAEoCEgBiAEBGmMKBlJlc3VsdBIUCgZ0YWJfaWQYASABKAlCBNDzGAESCwoDdXJsGAIgASgJEjYKDHNpZGVfZWZmZWN0cxgDIAEoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuU2lkZUVmZmVjdHM6MsrzGC4IAhABOgpjbG9zZV90YWJzSgl0YWJDcmVhdGVKCXRhYnMub3BlbkoEb3BlblABQgwKCl93aW5kb3dfaWRCCQoHX2FjdGl2ZUoECAQQBVIFaW5kZXgi+AEKCUNsb3NlVGFicxIVCgd0YWJfaWRzGAEgAygJQgTQ8xgBEhgKBWZvcmNlGAIgASgIQgTY8xgBSACIAQEahwEKBlJlc3VsdBIUCgxjbG9zZWRfY291bnQYASABKA0SLwoFaXRlbXMYAiADKAsyIC50aHJvd2Jhci5jb21tYW5kLnYxLkl0ZW1PdXRjb21lEjYKDHNpZGVfZWZmZWN0cxgDIAEoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuU2lkZUVmZmVjdHM6JsrzGCIIAxABIBQ6DHJlc3RvcmVfdGFic0ACSgh0YWJDbG9zZVABQggKBl9mb3JjZSKhAgoOQ2xvc2VUYWJzQnlVcmwSEQoDdXJsGAEgASgJQgTQ8xgGEhgKBWZvcmNlGAIgASgIQgTY8xgBSACIAQEapwEKBlJlc3VsdBIOCgZjbG9zZWQYASABKAgSFAoMY2xvc2VkX2NvdW50GAIgASgNEi8KBWl0ZW1zGAMgAygLMiAudGhyb3diYXIuY29tbWFuZC52MS5JdGVtT3V0Y29tZRIOCgZyZWFzb24YBCABKAkSNgoMc2lkZV9lZmZlY3RzGAUgASgLMiAudGhyb3diYXIuY29tbWFuZC52MS5TaWRlRWZmZWN0czouyvMYKggDEAE6DHJlc3RvcmVfdGFic0ACSghjbG9zZVRhYkoKdGFicy5jbG9zZUIICgZfZm9yY2UivQEKC0FjdGl2YXRlVGFiEhQKBnRhYl9pZBgBIAEoCUIE0PMYARIZCgxmb2N1c193aW5kb3cYAiABKAhIAIgBARpTCgZSZXN1bHQSEQoJYWN0aXZhdGVkGAEgASgIEjYKDHNpZGVfZWZmZWN0cxgCIAEoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuU2lkZUVmZmVjdHM6F8rzGBMIAhABGAFKCXRhYlN3aXRjaFABQg8KDV9mb2N1c193aW5kb3ciXgoLTmF2aWdhdGVUYWISFAoGdGFiX2lkGAEgASgJQgTQ8xgBEgsKA3VybBgCIAEoCRoVCgZSZXN1bHQSCwoDdXJsGAEgASgJOhXK8xgRCAIQAUoLdGFiTmF2aWdhdGUirgEKClJlbG9hZFRhYnMSFQoHdGFiX2lkcxgBIAMoCUIE0PMYARIZCgxieXBhc3NfY2FjaGUYAiABKAhIAIgBARpRCgZSZXN1bHQSFgoOcmVsb2FkZWRfY291bnQYASABKA0SLwoFaXRlbXMYAiADKAsyIC50aHJvd2Jhci5jb21tYW5kLnYxLkl0ZW1PdXRjb21lOgrK8xgGCAIQASBkQg8KDV9ieXBhc3NfY2FjaGUi4gEKB1BpblRhYnMSFQoHdGFiX2lkcxgBIAMoCUIE0PMYARITCgZwaW5uZWQYAiABKAhIAIgBARqHAQoGUmVzdWx0EhQKDHBpbm5lZF9jb3VudBgBIAEoDRIvCgVpdGVtcxgCIAMoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuSXRlbU91dGNvbWUSNgoMc2lkZV9lZmZlY3RzGAMgASgLMiAudGhyb3diYXIuY29tbWFuZC52MS5TaWRlRWZmZWN0czoWyvMYEggCEAEYASBkOghwaW5fdGFic0IJCgdfcGlubmVkIqgBCghNdXRlVGFicxIVCgd0YWJfaWRzGAEgAygJQgTQ8xgBEhIKBW11dGVkGAIgASgISACIAQEaTgoGUmVzdWx0EhMKC211dGVkX2NvdW50GAEgASgNEi8KBWl0ZW1zGAIgAygLMiAudGhyb3diYXIuY29tbWFuZC52MS5JdGVtT3V0Y29tZToXyvMYEwgCEAEYASBkOgltdXRlX3RhYnNCCAoGX211dGVkIpADCglHcm91cFRhYnMSFQoHdGFiX2lkcxgBIAMoCUIE0PMYARISCgV0aXRsZRgCIAEoCUgAiAEBEjAKBmNvbG91chgDIAEoDjIbLnRocm93YmFyLmNvbW1hbmQudjEuQ29sb3VySAGIAQESHAoJd2luZG93X2lkGAQgASgJQgTQ8xgCSAKIAQESGAoLYWxsb3dfdW5waW4YBSABKAhIA4gBARqgAQoGUmVzdWx0EhYKCGdyb3VwX2lkGAEgASgJQgTQ8xgDEhUKDWdyb3VwZWRfY291bnQYAiABKA0SLwoFaXRlbXMYAyADKAsyIC50aHJvd2Jhci5jb21tYW5kLnYxLkl0ZW1PdXRjb21lEjYKDHNpZGVfZWZmZWN0cxgEIAEoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuU2lkZUVmZmVjdHM6GMrzGBQIAhABIGQ6DHVuZ3JvdXBfdGFic0IICgZfdGl0bGVCCQoHX2NvbG91ckIMCgpfd2luZG93X2lkQg4KDF9hbGxvd191bnBpbiLLAQoLVW5ncm91cFRhYnMSFQoHdGFiX2lkcxgBIAMoCUIE0PMYARqKAQoGUmVzdWx0EhcKD3VuZ3JvdXBlZF9jb3VudBgBIAEoDRIvCgVpdGVtcxgCIAMoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuSXRlbU91dGNvbWUSNgoMc2lkZV9lZmZlY3RzGAMgASgLMiAudGhyb3diYXIuY29tbWFuZC52MS5TaWRlRWZmZWN0czoYyvMYFAgCEAEYASBkOgpncm91cF90YWJzIosCCghNb3ZlVGFicxIVCgd0YWJfaWRzGAEgAygJQgTQ8xgBEhwKCXdpbmRvd19pZBgCIAEoCUIE0PMYAkgAiAEBEhIKBWluZGV4GAMgASgNSAGIAQEahgEKBlJlc3VsdBITCgttb3ZlZF9jb3VudBgBIAEoDRIvCgVpdGVtcxgCIAMoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuSXRlbU91dGNvbWUSNgoMc2lkZV9lZmZlY3RzGAMgASgLMiAudGhyb3diYXIuY29tbWFuZC52MS5TaWRlRWZmZWN0czoVyvMYEQgCEAEgZDoJbW92ZV90YWJzQgwKCl93aW5kb3dfaWRCCAoGX2luZGV4IvoBCghTYXZlVGFicxIVCgd0YWJfaWRzGAEgAygJQgTQ8xgBEhIKBWNsb3NlGAIgASgISACIAQEanAEKBlJlc3VsdBITCgtzYXZlZF9jb3VudBgBIAEoDRIUCgxjbG9zZWRfY291bnQYAiABKA0SLwoFaXRlbXMYAyADKAsyIC50aHJvd2Jhci5jb21tYW5kLnYxLkl0ZW1PdXRjb21lEjYKDHNpZGVfZWZmZWN0cxgEIAEoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuU2lkZUVmZmVjdHM6GsrzGBYIAxABIBQ6DHJlc3RvcmVfdGFic0ABQggKBl9jbG9zZSLOAQoLUmVzdG9yZVRhYnMSFwoJc2F2ZWRfaWRzGAEgAygJQgTQ8xgEGokBCgZSZXN1bHQSFgoOcmVzdG9yZWRfY291bnQYASABKA0SLwoFaXRlbXMYAiADKAsyIC50aHJvd2Jhci5jb21tYW5kLnYxLkl0ZW1PdXRjb21lEjYKDHNpZGVfZWZmZWN0cxgDIAEoCzIgLnRocm93YmFyLmNvbW1hbmQudjEuU2lkZUVmZmVjdHM6GsrzGBYIAhABIDIqAgg8OgpjbG9zZV90YWJzIngKDEdldEFjdGl2ZVRhYhpKCgZSZXN1bHQSGQoGdGFiX2lkGAEgASgJQgTQ8xgBSACIAQESCwoDdXJsGAIgASgJEg0KBXRpdGxlGAMgASgJQgkKB190YWJfaWQ6HMrzGBgIARABGAEqAggKSgx0YWJHZXRBY3RpdmVCPFo6dGhyb3diYXIuZGV2L3Rocm93YmFyL2dlbi9nby90aHJvd2Jhci9jb21tYW5kL3YxO2NvbW1hbmR2MWIGcHJvdG8z", [file_throwbar_command_v1_state, file_throwbar_option_v1_option]);
 
 /**
  * Open a web page in a new tab.
@@ -24,21 +24,21 @@ export const file_throwbar_command_v1_tabs: GenFile = /*@__PURE__*/
  */
 export type OpenTab = Message<"throwbar.command.v1.OpenTab"> & {
   /**
-   * Absolute address to open; a bare domain gets https.
+   * Address; a bare domain gets https.
    *
    * @generated from field: string url = 1;
    */
   url: string;
 
   /**
-   * Window to open it in; the focused one if left out.
+   * The focused window if left out.
    *
    * @generated from field: optional string window_id = 2;
    */
   windowId?: string | undefined;
 
   /**
-   * Whether to show it at once; true if left out.
+   * False opens it in the background.
    *
    * @generated from field: optional bool active = 3;
    */
@@ -88,20 +88,20 @@ export const OpenTab_ResultSchema: GenMessage<OpenTab_Result> = /*@__PURE__*/
   messageDesc(file_throwbar_command_v1_tabs, 0, 0);
 
 /**
- * Close tabs. What was open is kept, so that restoreTabs brings it back.
+ * Close tabs. To bring them back: restoreTabs.
  *
  * @generated from message throwbar.command.v1.CloseTabs
  */
 export type CloseTabs = Message<"throwbar.command.v1.CloseTabs"> & {
   /**
-   * Ids of the tabs to close, from listTabs or searchTabs.
+   * Ids of the tabs to close.
    *
    * @generated from field: repeated string tab_ids = 1;
    */
   tabIds: string[];
 
   /**
-   * Whether to close even tabs whose page asks first; what was typed there is lost. False if left out.
+   * Close even where the page asks first; typed text is lost.
    *
    * @generated from field: optional bool force = 2;
    */
@@ -164,7 +164,7 @@ export type CloseTabsByUrl = Message<"throwbar.command.v1.CloseTabsByUrl"> & {
   url: string;
 
   /**
-   * Whether to close even tabs whose page asks first; what was typed there is lost. False if left out.
+   * Close even where the page asks first; typed text is lost.
    *
    * @generated from field: optional bool force = 2;
    */
@@ -228,7 +228,7 @@ export const CloseTabsByUrl_ResultSchema: GenMessage<CloseTabsByUrl_Result> = /*
   messageDesc(file_throwbar_command_v1_tabs, 2, 0);
 
 /**
- * Bring one tab to the front of its window.
+ * Bring a tab to the front.
  *
  * @generated from message throwbar.command.v1.ActivateTab
  */
@@ -241,7 +241,7 @@ export type ActivateTab = Message<"throwbar.command.v1.ActivateTab"> & {
   tabId: string;
 
   /**
-   * Whether to give its window the focus too; false if left out.
+   * Focus its window too.
    *
    * @generated from field: optional bool focus_window = 2;
    */
@@ -297,7 +297,7 @@ export type NavigateTab = Message<"throwbar.command.v1.NavigateTab"> & {
   tabId: string;
 
   /**
-   * Absolute address to load; a bare domain gets https.
+   * Address; a bare domain gets https.
    *
    * @generated from field: string url = 2;
    */
@@ -346,7 +346,7 @@ export type ReloadTabs = Message<"throwbar.command.v1.ReloadTabs"> & {
   tabIds: string[];
 
   /**
-   * Whether to skip the cache; false if left out.
+   * Bypass the cache.
    *
    * @generated from field: optional bool bypass_cache = 2;
    */
@@ -402,7 +402,7 @@ export type PinTabs = Message<"throwbar.command.v1.PinTabs"> & {
   tabIds: string[];
 
   /**
-   * True pins, false unpins.
+   * Whether they are pinned.
    *
    * @generated from field: optional bool pinned = 2;
    */
@@ -465,7 +465,7 @@ export type MuteTabs = Message<"throwbar.command.v1.MuteTabs"> & {
   tabIds: string[];
 
   /**
-   * True mutes, false unmutes.
+   * Whether they are muted.
    *
    * @generated from field: optional bool muted = 2;
    */
@@ -508,7 +508,7 @@ export const MuteTabs_ResultSchema: GenMessage<MuteTabs_Result> = /*@__PURE__*/
   messageDesc(file_throwbar_command_v1_tabs, 7, 0);
 
 /**
- * Put tabs of one window together in a named, coloured group.
+ * Group tabs of one window.
  *
  * @generated from message throwbar.command.v1.GroupTabs
  */
@@ -521,7 +521,7 @@ export type GroupTabs = Message<"throwbar.command.v1.GroupTabs"> & {
   tabIds: string[];
 
   /**
-   * Name shown on the group.
+   * Title of the group.
    *
    * @generated from field: optional string title = 2;
    */
@@ -535,14 +535,14 @@ export type GroupTabs = Message<"throwbar.command.v1.GroupTabs"> & {
   colour?: Colour | undefined;
 
   /**
-   * Window to group them in, for tabs of different ones; all have to be in one if left out.
+   * Needed for tabs of several windows.
    *
    * @generated from field: optional string window_id = 4;
    */
   windowId?: string | undefined;
 
   /**
-   * Whether pinned tabs are unpinned to be grouped; left alone if left out.
+   * Unpin pinned tabs first.
    *
    * @generated from field: optional bool allow_unpin = 5;
    */
@@ -725,7 +725,7 @@ export const MoveTabs_ResultSchema: GenMessage<MoveTabs_Result> = /*@__PURE__*/
   messageDesc(file_throwbar_command_v1_tabs, 10, 0);
 
 /**
- * Save tabs so that they can be restored later; closes them only if asked to.
+ * Save tabs to restore later.
  *
  * @generated from message throwbar.command.v1.SaveTabs
  */
@@ -738,7 +738,7 @@ export type SaveTabs = Message<"throwbar.command.v1.SaveTabs"> & {
   tabIds: string[];
 
   /**
-   * Whether to close each one once it is saved; false if left out.
+   * Close them once saved.
    *
    * @generated from field: optional bool close = 2;
    */

@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file throwbar/control/v1/browser.proto.
  */
 export const file_throwbar_control_v1_browser: GenFile = /*@__PURE__*/
-  fileDesc("CiF0aHJvd2Jhci9jb250cm9sL3YxL2Jyb3dzZXIucHJvdG8SE3Rocm93YmFyLmNvbnRyb2wudjEiZwoLRGV2aWNlU3RhdGUSFwoJZGV2aWNlX2lkGAEgASgJQgTQ8xgFEgwKBG5hbWUYAiABKAkSMQoJZnJlc2huZXNzGAMgASgLMh4udGhyb3diYXIuY29udHJvbC52MS5GcmVzaG5lc3MinAEKEVNlYXJjaFRhYnNSZXF1ZXN0Eg0KBXF1ZXJ5GAEgASgJEhwKCWRldmljZV9pZBgCIAEoCUIE0PMYBUgAiAEBEhYKCXBhZ2Vfc2l6ZRgDIAEoDUgBiAEBEhcKCnBhZ2VfdG9rZW4YBCABKAlIAogBAUIMCgpfZGV2aWNlX2lkQgwKCl9wYWdlX3NpemVCDQoLX3BhZ2VfdG9rZW4ilwEKElNlYXJjaFRhYnNSZXNwb25zZRImCgR0YWJzGAEgAygLMhgudGhyb3diYXIuY29tbWFuZC52MS5UYWISMQoHZGV2aWNlcxgCIAMoCzIgLnRocm93YmFyLmNvbnRyb2wudjEuRGV2aWNlU3RhdGUSDQoFdG90YWwYAyABKA0SFwoPbmV4dF9wYWdlX3Rva2VuGAQgASgJIrcBCg9MaXN0VGFic1JlcXVlc3QSHAoJZGV2aWNlX2lkGAEgASgJQgTQ8xgFSACIAQESHAoJd2luZG93X2lkGAIgASgJQgTQ8xgCSAGIAQESFgoJcGFnZV9zaXplGAMgASgNSAKIAQESFwoKcGFnZV90b2tlbhgEIAEoCUgDiAEBQgwKCl9kZXZpY2VfaWRCDAoKX3dpbmRvd19pZEIMCgpfcGFnZV9zaXplQg0KC19wYWdlX3Rva2VuIpUBChBMaXN0VGFic1Jlc3BvbnNlEiYKBHRhYnMYASADKAsyGC50aHJvd2Jhci5jb21tYW5kLnYxLlRhYhIxCgdkZXZpY2VzGAIgAygLMiAudGhyb3diYXIuY29udHJvbC52MS5EZXZpY2VTdGF0ZRINCgV0b3RhbBgDIAEoDRIXCg9uZXh0X3BhZ2VfdG9rZW4YBCABKAkijgEKEkxpc3RXaW5kb3dzUmVxdWVzdBIcCglkZXZpY2VfaWQYASABKAlCBNDzGAVIAIgBARIWCglwYWdlX3NpemUYAiABKA1IAYgBARIXCgpwYWdlX3Rva2VuGAMgASgJSAKIAQFCDAoKX2RldmljZV9pZEIMCgpfcGFnZV9zaXplQg0KC19wYWdlX3Rva2VuIo8BChNMaXN0V2luZG93c1Jlc3BvbnNlEiwKB3dpbmRvd3MYASADKAsyGy50aHJvd2Jhci5jb21tYW5kLnYxLldpbmRvdxIxCgdkZXZpY2VzGAIgAygLMiAudGhyb3diYXIuY29udHJvbC52MS5EZXZpY2VTdGF0ZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkikAEKFExpc3RUYWJHcm91cHNSZXF1ZXN0EhwKCWRldmljZV9pZBgBIAEoCUIE0PMYBUgAiAEBEhYKCXBhZ2Vfc2l6ZRgCIAEoDUgBiAEBEhcKCnBhZ2VfdG9rZW4YAyABKAlIAogBAUIMCgpfZGV2aWNlX2lkQgwKCl9wYWdlX3NpemVCDQoLX3BhZ2VfdG9rZW4ikgEKFUxpc3RUYWJHcm91cHNSZXNwb25zZRItCgZncm91cHMYASADKAsyHS50aHJvd2Jhci5jb21tYW5kLnYxLlRhYkdyb3VwEjEKB2RldmljZXMYAiADKAsyIC50aHJvd2Jhci5jb250cm9sLnYxLkRldmljZVN0YXRlEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCSKQAQoUQ291bnRCeURvbWFpblJlcXVlc3QSHAoJZGV2aWNlX2lkGAEgASgJQgTQ8xgFSACIAQESFgoJcGFnZV9zaXplGAIgASgNSAGIAQESFwoKcGFnZV90b2tlbhgDIAEoCUgCiAEBQgwKCl9kZXZpY2VfaWRCDAoKX3BhZ2Vfc2l6ZUINCgtfcGFnZV90b2tlbiIwCgtEb21haW5Db3VudBIOCgZkb21haW4YASABKAkSEQoJdGFiX2NvdW50GAIgASgNIpYBChVDb3VudEJ5RG9tYWluUmVzcG9uc2USMQoHZG9tYWlucxgBIAMoCzIgLnRocm93YmFyLmNvbnRyb2wudjEuRG9tYWluQ291bnQSMQoHZGV2aWNlcxgCIAMoCzIgLnRocm93YmFyLmNvbnRyb2wudjEuRGV2aWNlU3RhdGUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIrABChRMaXN0U2F2ZWRUYWJzUmVxdWVzdBIcCglkZXZpY2VfaWQYASABKAlCBNDzGAVIAIgBARITCgZjbG9zZWQYAiABKAhIAYgBARIWCglwYWdlX3NpemUYAyABKA1IAogBARIXCgpwYWdlX3Rva2VuGAQgASgJSAOIAQFCDAoKX2RldmljZV9pZEIJCgdfY2xvc2VkQgwKCl9wYWdlX3NpemVCDQoLX3BhZ2VfdG9rZW4iYwoVTGlzdFNhdmVkVGFic1Jlc3BvbnNlEjEKCnNhdmVkX3RhYnMYASADKAsyHS50aHJvd2Jhci5jb21tYW5kLnYxLlNhdmVkVGFiEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCTLFBQoOQnJvd3NlclNlcnZpY2USbAoKU2VhcmNoVGFicxImLnRocm93YmFyLmNvbnRyb2wudjEuU2VhcmNoVGFic1JlcXVlc3QaJy50aHJvd2Jhci5jb250cm9sLnYxLlNlYXJjaFRhYnNSZXNwb25zZSINkAIByvMYAggC0vMYABJvCghMaXN0VGFicxIkLnRocm93YmFyLmNvbnRyb2wudjEuTGlzdFRhYnNSZXF1ZXN0GiUudGhyb3diYXIuY29udHJvbC52MS5MaXN0VGFic1Jlc3BvbnNlIhaQAgHK8xgCCALS8xgJCgd0YWJMaXN0Em8KC0xpc3RXaW5kb3dzEicudGhyb3diYXIuY29udHJvbC52MS5MaXN0V2luZG93c1JlcXVlc3QaKC50aHJvd2Jhci5jb250cm9sLnYxLkxpc3RXaW5kb3dzUmVzcG9uc2UiDZACAcrzGAIIAtLzGAASdQoNTGlzdFRhYkdyb3VwcxIpLnRocm93YmFyLmNvbnRyb2wudjEuTGlzdFRhYkdyb3Vwc1JlcXVlc3QaKi50aHJvd2Jhci5jb250cm9sLnYxLkxpc3RUYWJHcm91cHNSZXNwb25zZSINkAIByvMYAggC0vMYABJ1Cg1Db3VudEJ5RG9tYWluEikudGhyb3diYXIuY29udHJvbC52MS5Db3VudEJ5RG9tYWluUmVxdWVzdBoqLnRocm93YmFyLmNvbnRyb2wudjEuQ291bnRCeURvbWFpblJlc3BvbnNlIg2QAgHK8xgCCALS8xgAEnUKDUxpc3RTYXZlZFRhYnMSKS50aHJvd2Jhci5jb250cm9sLnYxLkxpc3RTYXZlZFRhYnNSZXF1ZXN0GioudGhyb3diYXIuY29udHJvbC52MS5MaXN0U2F2ZWRUYWJzUmVzcG9uc2UiDZACAcrzGAIIAtLzGABCPFo6dGhyb3diYXIuZGV2L3Rocm93YmFyL2dlbi9nby90aHJvd2Jhci9jb250cm9sL3YxO2NvbnRyb2x2MWIGcHJvdG8z", [file_throwbar_command_v1_state, file_throwbar_control_v1_devices, file_throwbar_option_v1_option]);
+  fileDesc("CiF0aHJvd2Jhci9jb250cm9sL3YxL2Jyb3dzZXIucHJvdG8SE3Rocm93YmFyLmNvbnRyb2wudjEiZwoLRGV2aWNlU3RhdGUSFwoJZGV2aWNlX2lkGAEgASgJQgTQ8xgFEgwKBG5hbWUYAiABKAkSMQoJZnJlc2huZXNzGAMgASgLMh4udGhyb3diYXIuY29udHJvbC52MS5GcmVzaG5lc3MinAEKEVNlYXJjaFRhYnNSZXF1ZXN0Eg0KBXF1ZXJ5GAEgASgJEhwKCWRldmljZV9pZBgCIAEoCUIE0PMYBUgAiAEBEhYKCXBhZ2Vfc2l6ZRgDIAEoDUgBiAEBEhcKCnBhZ2VfdG9rZW4YBCABKAlIAogBAUIMCgpfZGV2aWNlX2lkQgwKCl9wYWdlX3NpemVCDQoLX3BhZ2VfdG9rZW4ilwEKElNlYXJjaFRhYnNSZXNwb25zZRImCgR0YWJzGAEgAygLMhgudGhyb3diYXIuY29tbWFuZC52MS5UYWISMQoHZGV2aWNlcxgCIAMoCzIgLnRocm93YmFyLmNvbnRyb2wudjEuRGV2aWNlU3RhdGUSDQoFdG90YWwYAyABKA0SFwoPbmV4dF9wYWdlX3Rva2VuGAQgASgJIrcBCg9MaXN0VGFic1JlcXVlc3QSHAoJZGV2aWNlX2lkGAEgASgJQgTQ8xgFSACIAQESHAoJd2luZG93X2lkGAIgASgJQgTQ8xgCSAGIAQESFgoJcGFnZV9zaXplGAMgASgNSAKIAQESFwoKcGFnZV90b2tlbhgEIAEoCUgDiAEBQgwKCl9kZXZpY2VfaWRCDAoKX3dpbmRvd19pZEIMCgpfcGFnZV9zaXplQg0KC19wYWdlX3Rva2VuIpUBChBMaXN0VGFic1Jlc3BvbnNlEiYKBHRhYnMYASADKAsyGC50aHJvd2Jhci5jb21tYW5kLnYxLlRhYhIxCgdkZXZpY2VzGAIgAygLMiAudGhyb3diYXIuY29udHJvbC52MS5EZXZpY2VTdGF0ZRINCgV0b3RhbBgDIAEoDRIXCg9uZXh0X3BhZ2VfdG9rZW4YBCABKAkijgEKEkxpc3RXaW5kb3dzUmVxdWVzdBIcCglkZXZpY2VfaWQYASABKAlCBNDzGAVIAIgBARIWCglwYWdlX3NpemUYAiABKA1IAYgBARIXCgpwYWdlX3Rva2VuGAMgASgJSAKIAQFCDAoKX2RldmljZV9pZEIMCgpfcGFnZV9zaXplQg0KC19wYWdlX3Rva2VuIo8BChNMaXN0V2luZG93c1Jlc3BvbnNlEiwKB3dpbmRvd3MYASADKAsyGy50aHJvd2Jhci5jb21tYW5kLnYxLldpbmRvdxIxCgdkZXZpY2VzGAIgAygLMiAudGhyb3diYXIuY29udHJvbC52MS5EZXZpY2VTdGF0ZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkikAEKFExpc3RUYWJHcm91cHNSZXF1ZXN0EhwKCWRldmljZV9pZBgBIAEoCUIE0PMYBUgAiAEBEhYKCXBhZ2Vfc2l6ZRgCIAEoDUgBiAEBEhcKCnBhZ2VfdG9rZW4YAyABKAlIAogBAUIMCgpfZGV2aWNlX2lkQgwKCl9wYWdlX3NpemVCDQoLX3BhZ2VfdG9rZW4ikgEKFUxpc3RUYWJHcm91cHNSZXNwb25zZRItCgZncm91cHMYASADKAsyHS50aHJvd2Jhci5jb21tYW5kLnYxLlRhYkdyb3VwEjEKB2RldmljZXMYAiADKAsyIC50aHJvd2Jhci5jb250cm9sLnYxLkRldmljZVN0YXRlEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCSKQAQoUQ291bnRCeURvbWFpblJlcXVlc3QSHAoJZGV2aWNlX2lkGAEgASgJQgTQ8xgFSACIAQESFgoJcGFnZV9zaXplGAIgASgNSAGIAQESFwoKcGFnZV90b2tlbhgDIAEoCUgCiAEBQgwKCl9kZXZpY2VfaWRCDAoKX3BhZ2Vfc2l6ZUINCgtfcGFnZV90b2tlbiIwCgtEb21haW5Db3VudBIOCgZkb21haW4YASABKAkSEQoJdGFiX2NvdW50GAIgASgNIpYBChVDb3VudEJ5RG9tYWluUmVzcG9uc2USMQoHZG9tYWlucxgBIAMoCzIgLnRocm93YmFyLmNvbnRyb2wudjEuRG9tYWluQ291bnQSMQoHZGV2aWNlcxgCIAMoCzIgLnRocm93YmFyLmNvbnRyb2wudjEuRGV2aWNlU3RhdGUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIrABChRMaXN0U2F2ZWRUYWJzUmVxdWVzdBIcCglkZXZpY2VfaWQYASABKAlCBNDzGAVIAIgBARITCgZjbG9zZWQYAiABKAhIAYgBARIWCglwYWdlX3NpemUYAyABKA1IAogBARIXCgpwYWdlX3Rva2VuGAQgASgJSAOIAQFCDAoKX2RldmljZV9pZEIJCgdfY2xvc2VkQgwKCl9wYWdlX3NpemVCDQoLX3BhZ2VfdG9rZW4iYwoVTGlzdFNhdmVkVGFic1Jlc3BvbnNlEjEKCnNhdmVkX3RhYnMYASADKAsyHS50aHJvd2Jhci5jb21tYW5kLnYxLlNhdmVkVGFiEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCTLJBQoOQnJvd3NlclNlcnZpY2USbgoKU2VhcmNoVGFicxImLnRocm93YmFyLmNvbnRyb2wudjEuU2VhcmNoVGFic1JlcXVlc3QaJy50aHJvd2Jhci5jb250cm9sLnYxLlNlYXJjaFRhYnNSZXNwb25zZSIPkAIByvMYAggC0vMYAhABEnEKCExpc3RUYWJzEiQudGhyb3diYXIuY29udHJvbC52MS5MaXN0VGFic1JlcXVlc3QaJS50aHJvd2Jhci5jb250cm9sLnYxLkxpc3RUYWJzUmVzcG9uc2UiGJACAcrzGAIIAtLzGAsKB3RhYkxpc3QQARJvCgtMaXN0V2luZG93cxInLnRocm93YmFyLmNvbnRyb2wudjEuTGlzdFdpbmRvd3NSZXF1ZXN0GigudGhyb3diYXIuY29udHJvbC52MS5MaXN0V2luZG93c1Jlc3BvbnNlIg2QAgHK8xgCCALS8xgAEnUKDUxpc3RUYWJHcm91cHMSKS50aHJvd2Jhci5jb250cm9sLnYxLkxpc3RUYWJHcm91cHNSZXF1ZXN0GioudGhyb3diYXIuY29udHJvbC52MS5MaXN0VGFiR3JvdXBzUmVzcG9uc2UiDZACAcrzGAIIAtLzGAASdQoNQ291bnRCeURvbWFpbhIpLnRocm93YmFyLmNvbnRyb2wudjEuQ291bnRCeURvbWFpblJlcXVlc3QaKi50aHJvd2Jhci5jb250cm9sLnYxLkNvdW50QnlEb21haW5SZXNwb25zZSINkAIByvMYAggC0vMYABJ1Cg1MaXN0U2F2ZWRUYWJzEikudGhyb3diYXIuY29udHJvbC52MS5MaXN0U2F2ZWRUYWJzUmVxdWVzdBoqLnRocm93YmFyLmNvbnRyb2wudjEuTGlzdFNhdmVkVGFic1Jlc3BvbnNlIg2QAgHK8xgCCALS8xgAQjxaOnRocm93YmFyLmRldi90aHJvd2Jhci9nZW4vZ28vdGhyb3diYXIvY29udHJvbC92MTtjb250cm9sdjFiBnByb3RvMw", [file_throwbar_command_v1_state, file_throwbar_control_v1_devices, file_throwbar_option_v1_option]);
 
 /**
  * DeviceState says of which device and how fresh the rows of an answer are.
@@ -62,14 +62,14 @@ export const DeviceStateSchema: GenMessage<DeviceState> = /*@__PURE__*/
  */
 export type SearchTabsRequest = Message<"throwbar.control.v1.SearchTabsRequest"> & {
   /**
-   * Words to look for; each has to occur in the title or the address.
+   * All words have to occur.
    *
    * @generated from field: string query = 1;
    */
   query: string;
 
   /**
-   * Only this device; all if left out.
+   * Only this device.
    *
    * @generated from field: optional string device_id = 2;
    */
@@ -146,14 +146,14 @@ export const SearchTabsResponseSchema: GenMessage<SearchTabsResponse> = /*@__PUR
  */
 export type ListTabsRequest = Message<"throwbar.control.v1.ListTabsRequest"> & {
   /**
-   * Only this device; all if left out.
+   * Only this device.
    *
    * @generated from field: optional string device_id = 1;
    */
   deviceId?: string | undefined;
 
   /**
-   * Only this window; all if left out.
+   * Only this window.
    *
    * @generated from field: optional string window_id = 2;
    */
@@ -230,7 +230,7 @@ export const ListTabsResponseSchema: GenMessage<ListTabsResponse> = /*@__PURE__*
  */
 export type ListWindowsRequest = Message<"throwbar.control.v1.ListWindowsRequest"> & {
   /**
-   * Only this device; all if left out.
+   * Only this device.
    *
    * @generated from field: optional string device_id = 1;
    */
@@ -300,7 +300,7 @@ export const ListWindowsResponseSchema: GenMessage<ListWindowsResponse> = /*@__P
  */
 export type ListTabGroupsRequest = Message<"throwbar.control.v1.ListTabGroupsRequest"> & {
   /**
-   * Only this device; all if left out.
+   * Only this device.
    *
    * @generated from field: optional string device_id = 1;
    */
@@ -370,7 +370,7 @@ export const ListTabGroupsResponseSchema: GenMessage<ListTabGroupsResponse> = /*
  */
 export type CountByDomainRequest = Message<"throwbar.control.v1.CountByDomainRequest"> & {
   /**
-   * Only this device; all if left out.
+   * Only this device.
    *
    * @generated from field: optional string device_id = 1;
    */
@@ -468,14 +468,14 @@ export const CountByDomainResponseSchema: GenMessage<CountByDomainResponse> = /*
  */
 export type ListSavedTabsRequest = Message<"throwbar.control.v1.ListSavedTabsRequest"> & {
   /**
-   * Only tabs of this device; all if left out.
+   * Only tabs of this device.
    *
    * @generated from field: optional string device_id = 1;
    */
   deviceId?: string | undefined;
 
   /**
-   * Whether to list just closed tabs too, which are kept for undo; false if left out.
+   * List just closed tabs too, which are kept for undo.
    *
    * @generated from field: optional bool closed = 2;
    */
@@ -538,7 +538,7 @@ export const ListSavedTabsResponseSchema: GenMessage<ListSavedTabsResponse> = /*
  */
 export const BrowserService: GenService<{
   /**
-   * Find tabs by words in their title or address, on one device or all.
+   * Find tabs by words in title or address.
    *
    * @generated from rpc throwbar.control.v1.BrowserService.SearchTabs
    */
@@ -548,7 +548,7 @@ export const BrowserService: GenService<{
     output: typeof SearchTabsResponseSchema;
   },
   /**
-   * List open tabs of one device or of all.
+   * List open tabs.
    *
    * @generated from rpc throwbar.control.v1.BrowserService.ListTabs
    */
@@ -558,7 +558,7 @@ export const BrowserService: GenService<{
     output: typeof ListTabsResponseSchema;
   },
   /**
-   * List browser windows with their tab counts.
+   * List browser windows.
    *
    * @generated from rpc throwbar.control.v1.BrowserService.ListWindows
    */

@@ -1005,21 +1005,21 @@ var File_throwbar_agent_v1_facility_proto protoreflect.FileDescriptor
 
 const file_throwbar_agent_v1_facility_proto_rawDesc = "" +
 	"\n" +
-	" throwbar/agent/v1/facility.proto\x12\x11throwbar.agent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fthrowbar/option/v1/option.proto\"q\n" +
+	" throwbar/agent/v1/facility.proto\x12\x11throwbar.agent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fthrowbar/option/v1/option.proto\"s\n" +
 	"\tFindTools\x12\x1e\n" +
 	"\x05query\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x05query\x1a<\n" +
 	"\x06Result\x122\n" +
-	"\x05tools\x18\x01 \x03(\v2\x1c.throwbar.agent.v1.FoundToolR\x05tools:\x06\xd2\xf3\x18\x02\b\x01\"9\n" +
+	"\x05tools\x18\x01 \x03(\v2\x1c.throwbar.agent.v1.FoundToolR\x05tools:\b\xd2\xf3\x18\x04\b\x01 \x01\"9\n" +
 	"\tFoundTool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\asummary\x18\x02 \x01(\tR\asummary\"\xf8\x01\n" +
+	"\asummary\x18\x02 \x01(\tR\asummary\"\xfa\x01\n" +
 	"\x04Undo\x12-\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@H\x00R\tcommandId\x88\x01\x01\x12-\n" +
 	"\tdevice_id\x18\x02 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x05H\x01R\bdeviceId\x88\x01\x01\x1am\n" +
 	"\x06Result\x12,\n" +
 	"\x12undone_command_ids\x18\x01 \x03(\tR\x10undoneCommandIds\x125\n" +
-	"\adevices\x18\x02 \x03(\v2\x1b.throwbar.agent.v1.UndoneOnR\adevices:\x06\xd2\xf3\x18\x02\b\x02B\r\n" +
+	"\adevices\x18\x02 \x03(\v2\x1b.throwbar.agent.v1.UndoneOnR\adevices:\b\xd2\xf3\x18\x04\b\x02 \x01B\r\n" +
 	"\v_command_idB\f\n" +
 	"\n" +
 	"_device_id\"z\n" +
@@ -1044,7 +1044,7 @@ const file_throwbar_agent_v1_facility_proto_rawDesc = "" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12=\n" +
 	"\x06status\x18\x03 \x01(\x0e2%.throwbar.agent.v1.ConversationStatusR\x06status\x12\x16\n" +
 	"\x06answer\x18\x04 \x01(\tR\x06answer\x12\x12\n" +
-	"\x04note\x18\x05 \x01(\tR\x04note:\x12\xd2\xf3\x18\x0e\b\x01\x10\x01\x1a\bread_tab\"\x9f\x02\n" +
+	"\x04note\x18\x05 \x01(\tR\x04note:\x12\xd2\xf3\x18\x0e\b\x01\x10\x01\x1a\bread_tab\"\xae\x02\n" +
 	"\vSummonAgent\x12\x1d\n" +
 	"\x05agent\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18@R\x05agent\x12\x1c\n" +
 	"\x04task\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80}R\x04task\x12\x1e\n" +
@@ -1056,7 +1056,7 @@ const file_throwbar_agent_v1_facility_proto_rawDesc = "" +
 	"\x06handle\x18\x01 \x01(\tR\x06handle\x12=\n" +
 	"\x06status\x18\x02 \x01(\x0e2%.throwbar.agent.v1.ConversationStatusR\x06status\x12\x16\n" +
 	"\x06answer\x18\x03 \x01(\tR\x06answer\x12\x12\n" +
-	"\x04note\x18\x04 \x01(\tR\x04note:\b\xd2\xf3\x18\x04\b\x02\x10\x01\"\xd9\x01\n" +
+	"\x04note\x18\x04 \x01(\tR\x04note:\x17\xd2\xf3\x18\x13\b\x02\x10\x01*\rretrieveAgent\"\xd9\x01\n" +
 	"\rRetrieveAgent\x120\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18@R\x0econversationId\x1a\x8b\x01\n" +
 	"\x06Result\x12\x16\n" +

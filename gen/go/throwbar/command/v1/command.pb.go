@@ -326,7 +326,7 @@ type Action_OpenTab struct {
 }
 
 type Action_CloseTabs struct {
-	// Close tabs. What was open is kept, so that restoreTabs brings it back.
+	// Close tabs. To bring them back: restoreTabs.
 	CloseTabs *CloseTabs `protobuf:"bytes,2,opt,name=close_tabs,json=closeTabs,proto3,oneof"`
 }
 
@@ -336,7 +336,7 @@ type Action_CloseTabsByUrl struct {
 }
 
 type Action_ActivateTab struct {
-	// Bring one tab to the front of its window.
+	// Bring a tab to the front.
 	ActivateTab *ActivateTab `protobuf:"bytes,4,opt,name=activate_tab,json=activateTab,proto3,oneof"`
 }
 
@@ -361,7 +361,7 @@ type Action_MuteTabs struct {
 }
 
 type Action_GroupTabs struct {
-	// Put tabs of one window together in a named, coloured group.
+	// Group tabs of one window.
 	GroupTabs *GroupTabs `protobuf:"bytes,9,opt,name=group_tabs,json=groupTabs,proto3,oneof"`
 }
 
@@ -376,7 +376,7 @@ type Action_MoveTabs struct {
 }
 
 type Action_SaveTabs struct {
-	// Save tabs so that they can be restored later; closes them only if asked to.
+	// Save tabs to restore later.
 	SaveTabs *SaveTabs `protobuf:"bytes,12,opt,name=save_tabs,json=saveTabs,proto3,oneof"`
 }
 

@@ -16,11 +16,11 @@ var ErrUnsupported = errors.New("the command is not supported here")
 type TabsHandler interface {
 	// Open a web page in a new tab.
 	OpenTab(context.Context, *OpenTab) (*OpenTab_Result, error)
-	// Close tabs. What was open is kept, so that restoreTabs brings it back.
+	// Close tabs. To bring them back: restoreTabs.
 	CloseTabs(context.Context, *CloseTabs) (*CloseTabs_Result, error)
 	// Close every tab of a device whose address matches.
 	CloseTabsByUrl(context.Context, *CloseTabsByUrl) (*CloseTabsByUrl_Result, error)
-	// Bring one tab to the front of its window.
+	// Bring a tab to the front.
 	ActivateTab(context.Context, *ActivateTab) (*ActivateTab_Result, error)
 	// Load another address in a tab.
 	NavigateTab(context.Context, *NavigateTab) (*NavigateTab_Result, error)
@@ -30,13 +30,13 @@ type TabsHandler interface {
 	PinTabs(context.Context, *PinTabs) (*PinTabs_Result, error)
 	// Mute or unmute tabs.
 	MuteTabs(context.Context, *MuteTabs) (*MuteTabs_Result, error)
-	// Put tabs of one window together in a named, coloured group.
+	// Group tabs of one window.
 	GroupTabs(context.Context, *GroupTabs) (*GroupTabs_Result, error)
 	// Take tabs out of their groups.
 	UngroupTabs(context.Context, *UngroupTabs) (*UngroupTabs_Result, error)
 	// Move tabs to a place in their own or another window of the same device.
 	MoveTabs(context.Context, *MoveTabs) (*MoveTabs_Result, error)
-	// Save tabs so that they can be restored later; closes them only if asked to.
+	// Save tabs to restore later.
 	SaveTabs(context.Context, *SaveTabs) (*SaveTabs_Result, error)
 	// Open saved or just closed tabs again.
 	RestoreTabs(context.Context, *RestoreTabs) (*RestoreTabs_Result, error)

@@ -28,11 +28,11 @@ const (
 // Open a web page in a new tab.
 type OpenTab struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Absolute address to open; a bare domain gets https.
+	// Address; a bare domain gets https.
 	Url string `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`
-	// Window to open it in; the focused one if left out.
+	// The focused window if left out.
 	WindowId *string `protobuf:"bytes,2,opt,name=window_id,json=windowId,proto3,oneof" json:"window_id,omitempty"`
-	// Whether to show it at once; true if left out.
+	// False opens it in the background.
 	Active        *bool `protobuf:"varint,3,opt,name=active,proto3,oneof" json:"active,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -89,12 +89,12 @@ func (x *OpenTab) GetActive() bool {
 	return false
 }
 
-// Close tabs. What was open is kept, so that restoreTabs brings it back.
+// Close tabs. To bring them back: restoreTabs.
 type CloseTabs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Ids of the tabs to close, from listTabs or searchTabs.
+	// Ids of the tabs to close.
 	TabIds []string `protobuf:"bytes,1,rep,name=tab_ids,json=tabIds,proto3" json:"tab_ids,omitempty"`
-	// Whether to close even tabs whose page asks first; what was typed there is lost. False if left out.
+	// Close even where the page asks first; typed text is lost.
 	Force         *bool `protobuf:"varint,2,opt,name=force,proto3,oneof" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -149,7 +149,7 @@ type CloseTabsByUrl struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// An address, or a pattern with * for any text, for example https://www.youtube.com/*.
 	Url string `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`
-	// Whether to close even tabs whose page asks first; what was typed there is lost. False if left out.
+	// Close even where the page asks first; typed text is lost.
 	Force         *bool `protobuf:"varint,2,opt,name=force,proto3,oneof" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -199,12 +199,12 @@ func (x *CloseTabsByUrl) GetForce() bool {
 	return false
 }
 
-// Bring one tab to the front of its window.
+// Bring a tab to the front.
 type ActivateTab struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the tab.
 	TabId string `protobuf:"bytes,1,opt,name=tab_id,json=tabId,proto3" json:"tab_id,omitempty"`
-	// Whether to give its window the focus too; false if left out.
+	// Focus its window too.
 	FocusWindow   *bool `protobuf:"varint,2,opt,name=focus_window,json=focusWindow,proto3,oneof" json:"focus_window,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -259,7 +259,7 @@ type NavigateTab struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the tab.
 	TabId string `protobuf:"bytes,1,opt,name=tab_id,json=tabId,proto3" json:"tab_id,omitempty"`
-	// Absolute address to load; a bare domain gets https.
+	// Address; a bare domain gets https.
 	Url           string `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -314,7 +314,7 @@ type ReloadTabs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ids of the tabs to reload.
 	TabIds []string `protobuf:"bytes,1,rep,name=tab_ids,json=tabIds,proto3" json:"tab_ids,omitempty"`
-	// Whether to skip the cache; false if left out.
+	// Bypass the cache.
 	BypassCache   *bool `protobuf:"varint,2,opt,name=bypass_cache,json=bypassCache,proto3,oneof" json:"bypass_cache,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -369,7 +369,7 @@ type PinTabs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ids of the tabs.
 	TabIds []string `protobuf:"bytes,1,rep,name=tab_ids,json=tabIds,proto3" json:"tab_ids,omitempty"`
-	// True pins, false unpins.
+	// Whether they are pinned.
 	Pinned        *bool `protobuf:"varint,2,opt,name=pinned,proto3,oneof" json:"pinned,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -424,7 +424,7 @@ type MuteTabs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ids of the tabs.
 	TabIds []string `protobuf:"bytes,1,rep,name=tab_ids,json=tabIds,proto3" json:"tab_ids,omitempty"`
-	// True mutes, false unmutes.
+	// Whether they are muted.
 	Muted         *bool `protobuf:"varint,2,opt,name=muted,proto3,oneof" json:"muted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -474,18 +474,18 @@ func (x *MuteTabs) GetMuted() bool {
 	return false
 }
 
-// Put tabs of one window together in a named, coloured group.
+// Group tabs of one window.
 type GroupTabs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ids of the tabs to group.
 	TabIds []string `protobuf:"bytes,1,rep,name=tab_ids,json=tabIds,proto3" json:"tab_ids,omitempty"`
-	// Name shown on the group.
+	// Title of the group.
 	Title *string `protobuf:"bytes,2,opt,name=title,proto3,oneof" json:"title,omitempty"`
 	// Colour of the group.
 	Colour *Colour `protobuf:"varint,3,opt,name=colour,proto3,enum=throwbar.command.v1.Colour,oneof" json:"colour,omitempty"`
-	// Window to group them in, for tabs of different ones; all have to be in one if left out.
+	// Needed for tabs of several windows.
 	WindowId *string `protobuf:"bytes,4,opt,name=window_id,json=windowId,proto3,oneof" json:"window_id,omitempty"`
-	// Whether pinned tabs are unpinned to be grouped; left alone if left out.
+	// Unpin pinned tabs first.
 	AllowUnpin    *bool `protobuf:"varint,5,opt,name=allow_unpin,json=allowUnpin,proto3,oneof" json:"allow_unpin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -666,12 +666,12 @@ func (x *MoveTabs) GetIndex() uint32 {
 	return 0
 }
 
-// Save tabs so that they can be restored later; closes them only if asked to.
+// Save tabs to restore later.
 type SaveTabs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ids of the tabs to save.
 	TabIds []string `protobuf:"bytes,1,rep,name=tab_ids,json=tabIds,proto3" json:"tab_ids,omitempty"`
-	// Whether to close each one once it is saved; false if left out.
+	// Close them once saved.
 	Close         *bool `protobuf:"varint,2,opt,name=close,proto3,oneof" json:"close,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1695,7 +1695,7 @@ var File_throwbar_command_v1_tabs_proto protoreflect.FileDescriptor
 
 const file_throwbar_command_v1_tabs_proto_rawDesc = "" +
 	"\n" +
-	"\x1ethrowbar/command/v1/tabs.proto\x12\x13throwbar.command.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fthrowbar/command/v1/state.proto\x1a\x1fthrowbar/option/v1/option.proto\"\xc9\x02\n" +
+	"\x1ethrowbar/command/v1/tabs.proto\x12\x13throwbar.command.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fthrowbar/command/v1/state.proto\x1a\x1fthrowbar/option/v1/option.proto\"\xcb\x02\n" +
 	"\aOpenTab\x12\x1c\n" +
 	"\x03url\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01(\x80@R\x03url\x12-\n" +
@@ -1704,18 +1704,18 @@ const file_throwbar_command_v1_tabs_proto_rawDesc = "" +
 	"\x06Result\x12\x1b\n" +
 	"\x06tab_id\x18\x01 \x01(\tB\x04\xd0\xf3\x18\x01R\x05tabId\x12\x10\n" +
 	"\x03url\x18\x02 \x01(\tR\x03url\x12C\n" +
-	"\fside_effects\x18\x03 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:0\xca\xf3\x18,\b\x02\x10\x01:\n" +
-	"close_tabsJ\ttabCreateJ\ttabs.openJ\x04openB\f\n" +
+	"\fside_effects\x18\x03 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:2\xca\xf3\x18.\b\x02\x10\x01:\n" +
+	"close_tabsJ\ttabCreateJ\ttabs.openJ\x04openP\x01B\f\n" +
 	"\n" +
 	"_window_idB\t\n" +
-	"\a_activeJ\x04\b\x04\x10\x05R\x05index\"\xb7\x02\n" +
+	"\a_activeJ\x04\b\x04\x10\x05R\x05index\"\xb9\x02\n" +
 	"\tCloseTabs\x12.\n" +
 	"\atab_ids\x18\x01 \x03(\tB\x15\xbaH\x0e\x92\x01\v\b\x01\x10\xf4\x03\"\x04r\x02\x10\x01\xd0\xf3\x18\x01R\x06tabIds\x12\x1f\n" +
 	"\x05force\x18\x02 \x01(\bB\x04\xd8\xf3\x18\x01H\x00R\x05force\x88\x01\x01\x1a\xa8\x01\n" +
 	"\x06Result\x12!\n" +
 	"\fclosed_count\x18\x01 \x01(\rR\vclosedCount\x126\n" +
 	"\x05items\x18\x02 \x03(\v2 .throwbar.command.v1.ItemOutcomeR\x05items\x12C\n" +
-	"\fside_effects\x18\x03 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:$\xca\xf3\x18 \b\x03\x10\x01 \x14:\frestore_tabs@\x02J\btabCloseB\b\n" +
+	"\fside_effects\x18\x03 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:&\xca\xf3\x18\"\b\x03\x10\x01 \x14:\frestore_tabs@\x02J\btabCloseP\x01B\b\n" +
 	"\x06_force\"\xe8\x02\n" +
 	"\x0eCloseTabsByUrl\x12 \n" +
 	"\x03url\x18\x01 \x01(\tB\x0e\xbaH\ar\x05\x10\x01(\x80@\xd0\xf3\x18\x06R\x03url\x12\x1f\n" +
@@ -1727,13 +1727,13 @@ const file_throwbar_command_v1_tabs_proto_rawDesc = "" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12C\n" +
 	"\fside_effects\x18\x05 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:.\xca\xf3\x18*\b\x03\x10\x01:\frestore_tabs@\x02J\bcloseTabJ\n" +
 	"tabs.closeB\b\n" +
-	"\x06_force\"\xee\x01\n" +
+	"\x06_force\"\xf0\x01\n" +
 	"\vActivateTab\x12\"\n" +
 	"\x06tab_id\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x01R\x05tabId\x12&\n" +
 	"\ffocus_window\x18\x02 \x01(\bH\x00R\vfocusWindow\x88\x01\x01\x1ak\n" +
 	"\x06Result\x12\x1c\n" +
 	"\tactivated\x18\x01 \x01(\bR\tactivated\x12C\n" +
-	"\fside_effects\x18\x02 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:\x15\xca\xf3\x18\x11\b\x02\x10\x01\x18\x01J\ttabSwitchB\x0f\n" +
+	"\fside_effects\x18\x02 \x01(\v2 .throwbar.command.v1.SideEffectsR\vsideEffects:\x17\xca\xf3\x18\x13\b\x02\x10\x01\x18\x01J\ttabSwitchP\x01B\x0f\n" +
 	"\r_focus_window\"\x82\x01\n" +
 	"\vNavigateTab\x12\"\n" +
 	"\x06tab_id\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x01R\x05tabId\x12\x1c\n" +

@@ -94,9 +94,9 @@ func (x *DeviceState) GetFreshness() *Freshness {
 // SearchTabsRequest asks for tabs by words.
 type SearchTabsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Words to look for; each has to occur in the title or the address.
+	// All words have to occur.
 	Query string `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
-	// Only this device; all if left out.
+	// Only this device.
 	DeviceId *string `protobuf:"bytes,2,opt,name=device_id,json=deviceId,proto3,oneof" json:"device_id,omitempty"`
 	// Most rows in one answer; 100 if left out.
 	PageSize *uint32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3,oneof" json:"page_size,omitempty"`
@@ -240,9 +240,9 @@ func (x *SearchTabsResponse) GetNextPageToken() string {
 // ListTabsRequest asks for open tabs.
 type ListTabsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Only this device; all if left out.
+	// Only this device.
 	DeviceId *string `protobuf:"bytes,1,opt,name=device_id,json=deviceId,proto3,oneof" json:"device_id,omitempty"`
-	// Only this window; all if left out.
+	// Only this window.
 	WindowId *string `protobuf:"bytes,2,opt,name=window_id,json=windowId,proto3,oneof" json:"window_id,omitempty"`
 	// Most rows in one answer; 100 if left out.
 	PageSize *uint32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3,oneof" json:"page_size,omitempty"`
@@ -386,7 +386,7 @@ func (x *ListTabsResponse) GetNextPageToken() string {
 // ListWindowsRequest asks for windows.
 type ListWindowsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Only this device; all if left out.
+	// Only this device.
 	DeviceId *string `protobuf:"bytes,1,opt,name=device_id,json=deviceId,proto3,oneof" json:"device_id,omitempty"`
 	// Most rows in one answer; 100 if left out.
 	PageSize *uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3,oneof" json:"page_size,omitempty"`
@@ -514,7 +514,7 @@ func (x *ListWindowsResponse) GetNextPageToken() string {
 // ListTabGroupsRequest asks for tab groups.
 type ListTabGroupsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Only this device; all if left out.
+	// Only this device.
 	DeviceId *string `protobuf:"bytes,1,opt,name=device_id,json=deviceId,proto3,oneof" json:"device_id,omitempty"`
 	// Most rows in one answer; 100 if left out.
 	PageSize *uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3,oneof" json:"page_size,omitempty"`
@@ -642,7 +642,7 @@ func (x *ListTabGroupsResponse) GetNextPageToken() string {
 // CountByDomainRequest asks for tab counts.
 type CountByDomainRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Only this device; all if left out.
+	// Only this device.
 	DeviceId *string `protobuf:"bytes,1,opt,name=device_id,json=deviceId,proto3,oneof" json:"device_id,omitempty"`
 	// Most rows in one answer; 100 if left out.
 	PageSize *uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3,oneof" json:"page_size,omitempty"`
@@ -825,9 +825,9 @@ func (x *CountByDomainResponse) GetNextPageToken() string {
 // ListSavedTabsRequest asks for saved tabs.
 type ListSavedTabsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Only tabs of this device; all if left out.
+	// Only tabs of this device.
 	DeviceId *string `protobuf:"bytes,1,opt,name=device_id,json=deviceId,proto3,oneof" json:"device_id,omitempty"`
-	// Whether to list just closed tabs too, which are kept for undo; false if left out.
+	// List just closed tabs too, which are kept for undo.
 	Closed *bool `protobuf:"varint,2,opt,name=closed,proto3,oneof" json:"closed,omitempty"`
 	// Most rows in one answer; 100 if left out.
 	PageSize *uint32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3,oneof" json:"page_size,omitempty"`
@@ -1060,12 +1060,12 @@ const file_throwbar_control_v1_browser_proto_rawDesc = "" +
 	"\x15ListSavedTabsResponse\x12<\n" +
 	"\n" +
 	"saved_tabs\x18\x01 \x03(\v2\x1d.throwbar.command.v1.SavedTabR\tsavedTabs\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xc5\x05\n" +
-	"\x0eBrowserService\x12l\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xc9\x05\n" +
+	"\x0eBrowserService\x12n\n" +
 	"\n" +
-	"SearchTabs\x12&.throwbar.control.v1.SearchTabsRequest\x1a'.throwbar.control.v1.SearchTabsResponse\"\r\xca\xf3\x18\x02\b\x02\xd2\xf3\x18\x00\x90\x02\x01\x12o\n" +
-	"\bListTabs\x12$.throwbar.control.v1.ListTabsRequest\x1a%.throwbar.control.v1.ListTabsResponse\"\x16\xca\xf3\x18\x02\b\x02\xd2\xf3\x18\t\n" +
-	"\atabList\x90\x02\x01\x12o\n" +
+	"SearchTabs\x12&.throwbar.control.v1.SearchTabsRequest\x1a'.throwbar.control.v1.SearchTabsResponse\"\x0f\xca\xf3\x18\x02\b\x02\xd2\xf3\x18\x02\x10\x01\x90\x02\x01\x12q\n" +
+	"\bListTabs\x12$.throwbar.control.v1.ListTabsRequest\x1a%.throwbar.control.v1.ListTabsResponse\"\x18\xca\xf3\x18\x02\b\x02\xd2\xf3\x18\v\n" +
+	"\atabList\x10\x01\x90\x02\x01\x12o\n" +
 	"\vListWindows\x12'.throwbar.control.v1.ListWindowsRequest\x1a(.throwbar.control.v1.ListWindowsResponse\"\r\xca\xf3\x18\x02\b\x02\xd2\xf3\x18\x00\x90\x02\x01\x12u\n" +
 	"\rListTabGroups\x12).throwbar.control.v1.ListTabGroupsRequest\x1a*.throwbar.control.v1.ListTabGroupsResponse\"\r\xca\xf3\x18\x02\b\x02\xd2\xf3\x18\x00\x90\x02\x01\x12u\n" +
 	"\rCountByDomain\x12).throwbar.control.v1.CountByDomainRequest\x1a*.throwbar.control.v1.CountByDomainResponse\"\r\xca\xf3\x18\x02\b\x02\xd2\xf3\x18\x00\x90\x02\x01\x12u\n" +

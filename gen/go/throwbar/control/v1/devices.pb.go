@@ -240,7 +240,7 @@ func (x *Device) GetPaused() bool {
 // ListDevicesRequest asks for devices.
 type ListDevicesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Only devices that are connected now.
+	// Only online devices.
 	OnlineOnly *bool `protobuf:"varint,1,opt,name=online_only,json=onlineOnly,proto3,oneof" json:"online_only,omitempty"`
 	// Most rows in one answer; 100 if left out.
 	PageSize *uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3,oneof" json:"page_size,omitempty"`
@@ -1475,9 +1475,9 @@ const file_throwbar_control_v1_devices_proto_rawDesc = "" +
 	"\x16ListWorkspacesResponse\x12>\n" +
 	"\n" +
 	"workspaces\x18\x01 \x03(\v2\x1e.throwbar.control.v1.WorkspaceR\n" +
-	"workspaces2\xc4\x04\n" +
-	"\x0eDevicesService\x12o\n" +
-	"\vListDevices\x12'.throwbar.control.v1.ListDevicesRequest\x1a(.throwbar.control.v1.ListDevicesResponse\"\r\xca\xf3\x18\x02\b\x02\xd2\xf3\x18\x00\x90\x02\x01\x12k\n" +
+	"workspaces2\xc6\x04\n" +
+	"\x0eDevicesService\x12q\n" +
+	"\vListDevices\x12'.throwbar.control.v1.ListDevicesRequest\x1a(.throwbar.control.v1.ListDevicesResponse\"\x0f\xca\xf3\x18\x02\b\x02\xd2\xf3\x18\x02\x10\x01\x90\x02\x01\x12k\n" +
 	"\fRenameDevice\x12(.throwbar.control.v1.RenameDeviceRequest\x1a).throwbar.control.v1.RenameDeviceResponse\"\x06\xca\xf3\x18\x02\b\x04\x12k\n" +
 	"\fRevokeDevice\x12(.throwbar.control.v1.RevokeDeviceRequest\x1a).throwbar.control.v1.RevokeDeviceResponse\"\x06\xca\xf3\x18\x02\b\x04\x12k\n" +
 	"\fRotateDevice\x12(.throwbar.control.v1.RotateDeviceRequest\x1a).throwbar.control.v1.RotateDeviceResponse\"\x06\xca\xf3\x18\x02\b\x04\x12z\n" +

@@ -350,7 +350,9 @@ type Command struct {
 	// What the server keeps of the targeted tabs.
 	Keep Keep `protobuf:"varint,8,opt,name=keep,proto3,enum=throwbar.option.v1.Keep" json:"keep,omitempty"`
 	// Names of older documents that callers may still use. Accepted, never advertised.
-	Aliases       []string `protobuf:"bytes,9,rep,name=aliases,proto3" json:"aliases,omitempty"`
+	Aliases []string `protobuf:"bytes,9,rep,name=aliases,proto3" json:"aliases,omitempty"`
+	// The model always has it at hand, also where there are more tools than one request describes.
+	Always        bool `protobuf:"varint,10,opt,name=always,proto3" json:"always,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -448,6 +450,13 @@ func (x *Command) GetAliases() []string {
 	return nil
 }
 
+func (x *Command) GetAlways() bool {
+	if x != nil {
+		return x.Always
+	}
+	return false
+}
+
 // Access says who may call a method. A method without it is refused.
 type Access struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -498,7 +507,9 @@ func (x *Access) GetScope() Scope {
 type Tool struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Names of older documents that callers may still use. Accepted, never advertised.
-	Aliases       []string `protobuf:"bytes,1,rep,name=aliases,proto3" json:"aliases,omitempty"`
+	Aliases []string `protobuf:"bytes,1,rep,name=aliases,proto3" json:"aliases,omitempty"`
+	// The model always has it at hand, also where there are more tools than one request describes.
+	Always        bool `protobuf:"varint,2,opt,name=always,proto3" json:"always,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -540,6 +551,13 @@ func (x *Tool) GetAliases() []string {
 	return nil
 }
 
+func (x *Tool) GetAlways() bool {
+	if x != nil {
+		return x.Always
+	}
+	return false
+}
+
 // Facility says that a message is a call of something that the agent itself can do, and its nested Result the answer.
 // It is a tool of the model and nothing else: neither a command of a device nor a method of a service.
 type Facility struct {
@@ -549,7 +567,11 @@ type Facility struct {
 	// Off unless a conversation's grants name it.
 	Granted bool `protobuf:"varint,2,opt,name=granted,proto3" json:"granted,omitempty"`
 	// Names of older documents that callers may still use. Accepted, never advertised.
-	Aliases       []string `protobuf:"bytes,3,rep,name=aliases,proto3" json:"aliases,omitempty"`
+	Aliases []string `protobuf:"bytes,3,rep,name=aliases,proto3" json:"aliases,omitempty"`
+	// The model always has it at hand, also where there are more tools than one request describes.
+	Always bool `protobuf:"varint,4,opt,name=always,proto3" json:"always,omitempty"`
+	// Names of facilities that have to be granted with it: without them it makes no sense.
+	With          []string `protobuf:"bytes,5,rep,name=with,proto3" json:"with,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -601,6 +623,20 @@ func (x *Facility) GetGranted() bool {
 func (x *Facility) GetAliases() []string {
 	if x != nil {
 		return x.Aliases
+	}
+	return nil
+}
+
+func (x *Facility) GetAlways() bool {
+	if x != nil {
+		return x.Always
+	}
+	return false
+}
+
+func (x *Facility) GetWith() []string {
+	if x != nil {
+		return x.With
 	}
 	return nil
 }
@@ -708,7 +744,7 @@ var File_throwbar_option_v1_option_proto protoreflect.FileDescriptor
 
 const file_throwbar_option_v1_option_proto_rawDesc = "" +
 	"\n" +
-	"\x1fthrowbar/option/v1/option.proto\x12\x12throwbar.option.v1\x1a google/protobuf/descriptor.proto\x1a\x1egoogle/protobuf/duration.proto\"\xf5\x02\n" +
+	"\x1fthrowbar/option/v1/option.proto\x12\x12throwbar.option.v1\x1a google/protobuf/descriptor.proto\x1a\x1egoogle/protobuf/duration.proto\"\x8d\x03\n" +
 	"\aCommand\x122\n" +
 	"\x06effect\x18\x01 \x01(\x0e2\x1a.throwbar.option.v1.EffectR\x06effect\x128\n" +
 	"\bapproval\x18\x02 \x01(\x0e2\x1c.throwbar.option.v1.ApprovalR\bapproval\x12\x1e\n" +
@@ -721,15 +757,20 @@ const file_throwbar_option_v1_option_proto_rawDesc = "" +
 	"\amax_ttl\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06maxTtl\x12\x12\n" +
 	"\x04undo\x18\a \x01(\tR\x04undo\x12,\n" +
 	"\x04keep\x18\b \x01(\x0e2\x18.throwbar.option.v1.KeepR\x04keep\x12\x18\n" +
-	"\aaliases\x18\t \x03(\tR\aaliases\"9\n" +
+	"\aaliases\x18\t \x03(\tR\aaliases\x12\x16\n" +
+	"\x06always\x18\n" +
+	" \x01(\bR\x06always\"9\n" +
 	"\x06Access\x12/\n" +
-	"\x05scope\x18\x01 \x01(\x0e2\x19.throwbar.option.v1.ScopeR\x05scope\" \n" +
+	"\x05scope\x18\x01 \x01(\x0e2\x19.throwbar.option.v1.ScopeR\x05scope\"8\n" +
 	"\x04Tool\x12\x18\n" +
-	"\aaliases\x18\x01 \x03(\tR\aaliases\"r\n" +
+	"\aaliases\x18\x01 \x03(\tR\aaliases\x12\x16\n" +
+	"\x06always\x18\x02 \x01(\bR\x06always\"\x9e\x01\n" +
 	"\bFacility\x122\n" +
 	"\x06effect\x18\x01 \x01(\x0e2\x1a.throwbar.option.v1.EffectR\x06effect\x12\x18\n" +
 	"\agranted\x18\x02 \x01(\bR\agranted\x12\x18\n" +
-	"\aaliases\x18\x03 \x03(\tR\aaliases*`\n" +
+	"\aaliases\x18\x03 \x03(\tR\aaliases\x12\x16\n" +
+	"\x06always\x18\x04 \x01(\bR\x06always\x12\x12\n" +
+	"\x04with\x18\x05 \x03(\tR\x04with*`\n" +
 	"\x06Effect\x12\x16\n" +
 	"\x12EFFECT_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vEFFECT_READ\x10\x01\x12\x15\n" +

@@ -97,11 +97,11 @@ var (
 
 // BrowserServiceClient is a client for the throwbar.control.v1.BrowserService service.
 type BrowserServiceClient interface {
-	// Find tabs by words in their title or address, on one device or all.
+	// Find tabs by words in title or address.
 	SearchTabs(context.Context, *v1.SearchTabsRequest) (*v1.SearchTabsResponse, error)
-	// List open tabs of one device or of all.
+	// List open tabs.
 	ListTabs(context.Context, *v1.ListTabsRequest) (*v1.ListTabsResponse, error)
-	// List browser windows with their tab counts.
+	// List browser windows.
 	ListWindows(context.Context, *v1.ListWindowsRequest) (*v1.ListWindowsResponse, error)
 	// List tab groups.
 	ListTabGroups(context.Context, *v1.ListTabGroupsRequest) (*v1.ListTabGroupsResponse, error)
@@ -119,11 +119,11 @@ func NewBrowserServiceClient(client *connect.Client) BrowserServiceClient {
 
 // BrowserServiceHandler is an implementation of the throwbar.control.v1.BrowserService service.
 type BrowserServiceHandler interface {
-	// Find tabs by words in their title or address, on one device or all.
+	// Find tabs by words in title or address.
 	SearchTabs(context.Context, *v1.SearchTabsRequest) (*v1.SearchTabsResponse, error)
-	// List open tabs of one device or of all.
+	// List open tabs.
 	ListTabs(context.Context, *v1.ListTabsRequest) (*v1.ListTabsResponse, error)
-	// List browser windows with their tab counts.
+	// List browser windows.
 	ListWindows(context.Context, *v1.ListWindowsRequest) (*v1.ListWindowsResponse, error)
 	// List tab groups.
 	ListTabGroups(context.Context, *v1.ListTabGroupsRequest) (*v1.ListTabGroupsResponse, error)

@@ -1,0 +1,111 @@
+package facility
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"throwbar.dev/throwbar/agent/conversation"
+	"throwbar.dev/throwbar/agent/turn"
+	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
+	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
+	configv1 "throwbar.dev/throwbar/gen/go/throwbar/config/v1"
+)
+
+// summon starts another agent and waits for its answer, unless it works in the background or on its own.
+func (f *Facilities) summon(ctx context.Context, call turn.FacilityCall, in *agentv1.SummonAgent) (*agentv1.SummonAgent_Result, error) {
+	definition, err := f.definition(in.GetAgent())
+	if err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(in.GetTask()) == "" {
+		return nil, invalid("the task is blank, and the agent knows nothing of this conversation: nothing was started")
+	}
+	const failed = "the agent could not be started"
+	parent, err := f.config.Conversations.Snapshot(ctx, call.Workspace, call.Conversation)
+	if err != nil {
+		return nil, f.explain(ctx, call, err, failed)
+	}
+	bounded := bound(f.config.Tools, parent.Conversation.Settings.GetGrants(), definition)
+	child, err := f.config.Conversations.Summon(ctx, conversation.Summons{
+		Workspace: call.Workspace, From: call.Conversation, Turn: call.TurnID, Key: call.Key,
+		Agent: definition.GetName(), Task: in.GetTask(), TopLevel: in.GetTopLevel(), Settings: bounded.settings,
+	})
+	if err != nil {
+		return nil, f.explain(ctx, call, err, failed)
+	}
+	out := &agentv1.SummonAgent_Result{Handle: child.Handle, Status: child.Status}
+	switch {
+	case in.GetTopLevel():
+		out.Note = "It works in a conversation of its own, answers to the user there, and cannot be waited for: go on without its answer."
+	case in.GetBackground():
+		out.Note = "It works in the background: go on, and collect its answer with " + f.name(&agentv1.RetrieveAgent{}) + " and this handle."
+	default:
+		ended, err := f.config.Conversations.Await(ctx, call.Workspace, call.Conversation, child.Conversation.ID)
+		if err != nil {
+			return nil, f.explain(ctx, call, err, "the agent was started as "+child.Handle+", and its answer could not be awaited")
+		}
+		out.Handle, out.Status, out.Answer, out.Note = ended.Handle, ended.Status, ended.Answer, endNote(ended)
+	}
+	if len(bounded.without) > 0 {
+		out.Note = strings.TrimSpace(fmt.Sprintf("%s It has to do without %s, which you do not have either.",
+			out.Note, cut(strings.Join(bounded.without, ", "), maxWithout)))
+	}
+	return out, nil
+}
+
+const maxWithout = 300
+
+// definition finds an agent by its name. The error says which there are.
+func (f *Facilities) definition(name string) (*configv1.AgentDefinition, error) {
+	all := f.config.Definitions
+	at := slices.IndexFunc(all, func(d *configv1.AgentDefinition) bool { return d.GetName() == strings.TrimSpace(name) })
+	if at >= 0 {
+		return all[at], nil
+	}
+	if len(all) == 0 {
+		return nil, refuse(commandv1.ErrorCode_ERROR_CODE_NOT_FOUND, "no agent is defined here, and none was started: the user defines them in the server's configuration file")
+	}
+	const most = 80
+	var names []string
+	for i, d := range all {
+		if i == maxListed {
+			names = append(names, fmt.Sprintf("and %d more", len(all)-i))
+			break
+		}
+		names = append(names, d.GetName()+": "+cut(d.GetDescription(), most))
+	}
+	return nil, refuse(commandv1.ErrorCode_ERROR_CODE_NOT_FOUND, "there is no agent %q, and none was started. There are %s",
+		cut(name, maxRef), strings.Join(names, "; "))
+}
+
+// retrieve collects the answer of an agent that this one has started, and waits for it while it works.
+func (f *Facilities) retrieve(ctx context.Context, call turn.FacilityCall, in *agentv1.RetrieveAgent) (*agentv1.RetrieveAgent_Result, error) {
+	target, err := f.target(ctx, call, in.GetConversationId(), "")
+	if err != nil {
+		return nil, err
+	}
+	if target.ID == call.Conversation {
+		return nil, invalid("%s is this very conversation: only an agent that you have started can be collected", target.Handle)
+	}
+	ended, err := f.config.Conversations.Await(ctx, call.Workspace, call.Conversation, target.ID)
+	if err != nil {
+		return nil, f.explain(ctx, call, err, "the agent's answer could not be collected; it goes on")
+	}
+	return &agentv1.RetrieveAgent_Result{Handle: ended.Handle, Status: ended.Status, Answer: ended.Answer, Note: endNote(ended)}, nil
+}
+
+// endNote says how an agent ended, where its answer does not.
+func endNote(ended conversation.Snapshot) string {
+	switch {
+	case ended.Status == agentv1.ConversationStatus_CONVERSATION_STATUS_FAILED && ended.Answered:
+		return "It failed: this is what it had answered before that. Its conversation says why."
+	case ended.Status == agentv1.ConversationStatus_CONVERSATION_STATUS_FAILED:
+		return "It failed and has answered nothing. Its conversation says why."
+	case !ended.Answered:
+		return "It ended without an answer: it was stopped, or a limit was reached. Its conversation says which."
+	default:
+		return ""
+	}
+}

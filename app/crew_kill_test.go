@@ -1,0 +1,206 @@
+package app_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"throwbar.dev/throwbar/agent/model/modeltest"
+	"throwbar.dev/throwbar/app"
+	"throwbar.dev/throwbar/app/apptest"
+	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
+	"throwbar.dev/throwbar/gen/go/throwbar/agent/v1/agentv1connect"
+	"throwbar.dev/throwbar/server/rpc"
+	"throwbar.dev/throwbar/soak/soaktest"
+	"throwbar.dev/throwbar/store"
+)
+
+// What the parent says to a server of a crew in a process of its own.
+const (
+	crewDir     = "THROWBAR_CREW_DIR"
+	crewURL     = "THROWBAR_CREW_URL"
+	crewAddress = "THROWBAR_CREW_ADDRESS"
+	crewModel   = "THROWBAR_CREW_MODEL"
+)
+
+// TestCrewServes is the server to kill.
+func TestCrewServes(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(crewDir) == "" {
+		t.Skip("only as a child")
+	}
+	address := os.Getenv(crewAddress)
+	server, err := app.NewServer(t.Context(), withAgents(app.Config{
+		DataDir: os.Getenv(crewDir), Store: store.Config{URL: os.Getenv(crewURL)}, Listener: rpc.Listener{Hosts: rpc.LoopbackHosts(address)},
+		Model: app.ModelConfig{Name: "scripted", BaseURL: os.Getenv(crewModel), Key: modeltest.Key},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Serve(t.Context(), listener, func() { fmt.Fprintln(os.Stdout, "ready") }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mortals are a crew whose server is a process that can be killed.
+type mortals struct {
+	*crew
+
+	url     string
+	process *exec.Cmd
+}
+
+func newMortals(t *testing.T, url string) *mortals {
+	t.Helper()
+	m := &mortals{url: url, crew: &crew{t: t, ids: map[string]string{}, plays: map[string]play{}}}
+	m.model = modeltest.NewServer(t)
+	m.model.SetRule(modeltest.Func(m.answer))
+	address, err := soaktest.FreeAddress(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Server = &apptest.Server{URL: "http://" + address, Address: address, Dir: t.TempDir()}
+	m.begins()
+	t.Cleanup(m.kill)
+	return m
+}
+
+// begins starts the server, or starts it again.
+func (m *mortals) begins() {
+	m.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.process = exec.CommandContext(context.WithoutCancel(m.t.Context()), self, "-test.run=^TestCrewServes$", "-test.count=1")
+	m.process.Env = append(os.Environ(), crewDir+"="+m.Dir, crewURL+"="+m.url, crewAddress+"="+m.Address, crewModel+"="+m.model.URL)
+	m.process.Stderr = os.Stderr
+	pipe, err := m.process.StdoutPipe()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if err := m.process.Start(); err != nil {
+		m.t.Fatal(err)
+	}
+	lines := bufio.NewScanner(pipe)
+	for ready := false; !ready; ready = strings.TrimSpace(lines.Text()) == "ready" {
+		if !lines.Scan() {
+			m.t.Fatal("the server ended before it was ready")
+		}
+	}
+	raw, err := os.ReadFile(filepath.Join(m.Dir, "owner.token"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.Owner = strings.TrimSpace(string(raw))
+	m.agents = agentv1connect.NewAgentServiceClient(m.Client(m.t, m.Owner, nil))
+}
+
+// kill is kill -9.
+func (m *mortals) kill() {
+	_ = m.process.Process.Kill() // it may be gone already
+	_ = m.process.Wait()         // it was killed
+}
+
+// A server that is killed in the middle of a cycle goes on with it when it is started again, and counts on from where it
+// was.
+func TestAKilledServerCountsOn(t *testing.T) {
+	t.Parallel()
+	for _, engine := range postgres.Engines() {
+		t.Run(engine.Name, func(t *testing.T) {
+			t.Parallel()
+			testAKilledServerCountsOn(t, engine.URL(t))
+		})
+	}
+}
+
+func testAKilledServerCountsOn(t *testing.T, url string) {
+	m := newMortals(t, url)
+	m.begin("A", nil, sends)
+	m.begin("C", m.forwards("A"), sends)
+	m.begin("B", nil, sends)
+	reached, release := make(chan struct{}, 16), make(chan struct{})
+	var asked atomic.Int32
+	m.plan("B", func(r *modeltest.Received) modeltest.Reply {
+		reply := m.forwards("C")(r)
+		// Its second turn is killed before it writes, and, when that was asked again, after its message has gone out.
+		if n := asked.Add(1); n == 3 || n == 5 {
+			reached <- struct{}{}
+			reply.Hold = release
+		}
+		return reply
+	})
+	m.plan("A", m.forwards("B"))
+	m.say("A", "pass it on")
+	for range 2 {
+		<-reached
+		m.kill()
+		m.begins()
+	}
+	close(release)
+	m.settled()
+	m.expect("A", 1+4, 4)
+	m.expect("B", 4, 4)
+	m.expect("C", 4, 4)
+	if codes := m.notices("B"); !slices.Equal(codes, []string{"chain_exhausted"}) {
+		t.Errorf("notices of B: %q", codes)
+	}
+}
+
+// A server that is killed while an agent waits for one that it has started goes on with both: there is one child, and one
+// answer.
+func TestAKilledServerStartsNoSecondChild(t *testing.T) {
+	t.Parallel()
+	for _, engine := range postgres.Engines() {
+		t.Run(engine.Name, func(t *testing.T) {
+			t.Parallel()
+			testAKilledServerStartsNoSecondChild(t, engine.URL(t))
+		})
+	}
+}
+
+func testAKilledServerStartsNoSecondChild(t *testing.T, url string) {
+	m := newMortals(t, url)
+	reached, release := make(chan struct{}, 16), make(chan struct{})
+	m.plan("scout", func(*modeltest.Received) modeltest.Reply {
+		reached <- struct{}{}
+		reply := modeltest.Text("there are 42")
+		reply.Hold = release
+		return reply
+	})
+	m.begin("A", then(replies(summon("scout", "count them")), tells(summons)), summons, fetches)
+	m.say("A", "how many are there?")
+	for range 2 {
+		<-reached
+		m.kill()
+		m.begins()
+	}
+	close(release)
+	m.settled()
+	says(t, m.lastResult("A", summons).GetContent(), "there are 42", "idle")
+	if n := len(m.all()); n != 2 {
+		t.Errorf("%d conversations", n)
+	}
+	child := m.children(m.id("A"))[0].GetConversationId()
+	answers := 0
+	for _, e := range m.eventsOf(child) {
+		if e.GetMessage().GetRole() == agentv1.Role_ROLE_ASSISTANT {
+			answers++
+		}
+	}
+	if got := statuses(m.changes(m.id("A"))); answers != 1 || !slices.Equal(got, []agentv1.ConversationStatus{isRunning, isIdle}) {
+		t.Errorf("%d answers, and A was told %v", answers, got)
+	}
+}
