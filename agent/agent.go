@@ -75,7 +75,7 @@ func New(config Config) (*Agent, error) {
 	book := conversation.Config{
 		Store: config.Store, Lists: config.Store, Outputs: config.Store, Authority: config.Authority, Models: config.Models, Hint: config.Hint,
 		Definitions: config.Definitions, Random: config.Random, Now: config.Now, Log: config.Log,
-		Within: tools.Within, Limits: conversation.Limits{
+		Check: tools.Check, Listed: tools.Listed, Within: tools.Within, Limits: conversation.Limits{
 			Wakes: int(config.Limits.GetWakes()), ChainWakes: int(config.Limits.GetChainWakes()), Depth: int(config.Limits.GetDepth()),
 		},
 	}
