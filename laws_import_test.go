@@ -52,7 +52,7 @@ var directions = []direction{
 		why: "the agent declares what it needs and app wires it",
 	},
 	{
-		from:   []string{"agent/turn/...", "agent/tool/...", "agent/model/...", "agent/conversation/...", "agent/task/..."},
+		from:   []string{"agent/turn/...", "agent/tool/...", "agent/model/...", "agent/history/...", "agent/conversation/...", "agent/task/..."},
 		mayNot: []string{"agent/rpc/...", "store/...", "database/sql", "gen/go/...connect"},
 		why:    "the loop is tested without a database or a transport",
 	},

@@ -9,12 +9,14 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
 	"connectrpc.com/connect/v2"
 
 	"throwbar.dev/throwbar/agent/conversation"
+	"throwbar.dev/throwbar/agent/facility"
 	"throwbar.dev/throwbar/agent/rpc"
 	"throwbar.dev/throwbar/agent/tool"
 	"throwbar.dev/throwbar/agent/turn"
@@ -31,6 +33,10 @@ type Config struct {
 	Querier   turn.Querier
 	Store     Store
 	Authority conversation.Authority // nil if whoever calls is nobody
+	Undoer    facility.Undoer        // nil if nothing can be undone
+	// Permit is an error where policy does not let the agent do something itself, a *turn.Refusal if the model may read it;
+	// nil lets all through.
+	Permit func(ctx context.Context, call turn.FacilityCall) error
 	// Workspace is the workspace of the caller of a method, from what the interceptors put into its context.
 	Workspace func(context.Context) (string, error)
 	Rounds    int // how often the model is asked in one turn; turn.DefaultRounds if zero
@@ -69,18 +75,30 @@ func New(config Config) (*Agent, error) {
 	book := conversation.Config{
 		Store: config.Store, Lists: config.Store, Outputs: config.Store, Authority: config.Authority, Models: config.Models, Hint: config.Hint,
 		Definitions: config.Definitions, Random: config.Random, Now: config.Now, Log: config.Log,
-		Limits: conversation.Limits{Wakes: int(config.Limits.GetWakes()), ChainWakes: int(config.Limits.GetChainWakes())},
+		Check: tools.Check, Listed: tools.Listed, Within: tools.Within, Limits: conversation.Limits{
+			Wakes: int(config.Limits.GetWakes()), ChainWakes: int(config.Limits.GetChainWakes()), Depth: int(config.Limits.GetDepth()),
+		},
 	}
 	edge := rpc.Config{Hint: config.Hint, Workspace: config.Workspace, Tools: tools, Models: config.Models}
 	if len(config.Models) > 0 {
 		edge.Model, edge.Hint = config.Models[0].Name, ""
 	}
+	own := &late{}
 	book.Turner = turn.New(turn.Config{
 		Tools: tools, Commander: config.Commander, Querier: config.Querier, Random: config.Random, Log: config.Log, Rounds: config.Rounds,
+		Tokens: int64(min(config.Limits.GetTurnTokens(), math.MaxInt64)), Time: config.Limits.GetTurnTime().AsDuration(),
+		ToolTokens: int(config.Limits.GetToolTokens()), Facilities: own,
 	})
 	edge.Book = conversation.New(book)
+	own.Facilities = facility.New(facility.Config{
+		Catalogue: config.Catalogue, Tools: tools, Conversations: edge.Book, Undoer: config.Undoer, Permit: config.Permit,
+		Definitions: config.Definitions, Log: config.Log,
+	})
 	return &Agent{book: edge.Book, edge: edge}, nil
 }
+
+// late are facilities that are made of what is made of them.
+type late struct{ turn.Facilities }
 
 // Run lets turns begin. When the context ends it stops those that run and waits for them.
 func (a *Agent) Run(ctx context.Context) error { return a.book.Run(ctx) }

@@ -14,11 +14,12 @@ import (
 
 // composeAgent puts the agent behind the same edge as everything else. Without a model it says what to set.
 func (s *Server) composeAgent() error {
+	commander := commander{s.dispatcher, s.approvals, s.storage.Feed(), s.tokens, s.cfg.Log}
 	cfg := agent.Config{
 		Catalogue: s.catalogue, Hint: s.cfg.Model.Hint,
-		Commander: commander{s.dispatcher, s.approvals, s.storage.Feed(), s.tokens, s.cfg.Log},
-		Querier:   querier{s.edge, s.catalogue, s.book, s.tokens, s.cfg.Log},
-		Store:     agentstorage.New(s.store), Workspace: workspaceOf,
+		Commander: commander, Undoer: undoer{commander}, Permit: permits{s.book, s.tokens, s.cfg.Log}.Permit, Authority: authority{s.tokens},
+		Querier: querier{s.edge, s.catalogue, s.book, s.tokens, s.cfg.Log},
+		Store:   agentstorage.New(s.store), Workspace: workspaceOf,
 		Definitions: s.cfg.Definitions, Limits: s.cfg.AgentLimits, Rounds: int(s.cfg.AgentLimits.GetRounds()),
 		Random: s.cfg.Random, Now: s.cfg.Now, Log: s.cfg.Log,
 	}

@@ -15,6 +15,7 @@ import (
 
 	"connectrpc.com/connect/v2"
 
+	"throwbar.dev/throwbar/agent/model/modeltest"
 	"throwbar.dev/throwbar/app"
 	"throwbar.dev/throwbar/app/apptest"
 	client "throwbar.dev/throwbar/clients/go"
@@ -31,7 +32,8 @@ const (
 	victimDir     = "THROWBAR_APPROVALS_DIR"
 	victimURL     = "THROWBAR_APPROVALS_URL"
 	victimAddress = "THROWBAR_APPROVALS_ADDRESS"
-	victimHalt    = "THROWBAR_APPROVALS_HALT" // where it stands still
+	victimHalt    = "THROWBAR_APPROVALS_HALT"  // where it stands still
+	victimModel   = "THROWBAR_APPROVALS_MODEL" // address of its model; none if empty
 )
 
 // The moments at which a server stands still, to be killed there.
@@ -70,7 +72,12 @@ func TestChildServes(t *testing.T) {
 		t.Skip("only as a child")
 	}
 	address := os.Getenv(victimAddress)
+	var model app.ModelConfig
+	if url := os.Getenv(victimModel); url != "" {
+		model = app.ModelConfig{Name: "scripted", BaseURL: url, Key: modeltest.Key}
+	}
 	server, err := app.NewServer(t.Context(), app.Config{
+		Model:   model,
 		DataDir: os.Getenv(victimDir), Store: store.Config{URL: os.Getenv(victimURL)},
 		Listener: rpc.Listener{Hosts: rpc.LoopbackHosts(address)},
 		Parts: app.Parts{Approvals: func(a dispatch.Approvals) dispatch.Approvals {
@@ -95,6 +102,7 @@ type victim struct {
 	dir     string
 	url     string
 	address string
+	model   string // address of its model; none if empty
 	process *exec.Cmd
 	lines   *bufio.Scanner
 }
@@ -106,7 +114,7 @@ func (v *victim) start(halt string) {
 		v.t.Fatal(err)
 	}
 	v.process = exec.CommandContext(context.WithoutCancel(v.t.Context()), self, "-test.run=^TestChildServes$", "-test.count=1")
-	v.process.Env = append(os.Environ(), victimDir+"="+v.dir, victimURL+"="+v.url, victimAddress+"="+v.address, victimHalt+"="+halt)
+	v.process.Env = append(os.Environ(), victimDir+"="+v.dir, victimURL+"="+v.url, victimAddress+"="+v.address, victimHalt+"="+halt, victimModel+"="+v.model)
 	v.process.Stderr = os.Stderr
 	pipe, err := v.process.StdoutPipe()
 	if err != nil {
@@ -141,12 +149,17 @@ func (v *victim) kill() {
 }
 
 func (v *victim) caller() *connect.Client {
+	s := v.server()
+	return s.Client(v.t, s.Owner, nil)
+}
+
+// server is the server as its callers see it.
+func (v *victim) server() *apptest.Server {
 	raw, err := os.ReadFile(filepath.Join(v.dir, "owner.token"))
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	s := &apptest.Server{URL: "http://" + v.address, Address: v.address, Dir: v.dir, Owner: strings.TrimSpace(string(raw))}
-	return s.Client(v.t, s.Owner, nil)
+	return &apptest.Server{URL: "http://" + v.address, Address: v.address, Dir: v.dir, Owner: strings.TrimSpace(string(raw))}
 }
 
 // asks makes policy ask about every command, and has what nobody waits for wait.

@@ -158,6 +158,14 @@ func (c *crew) all() []*agentv1.Conversation {
 func (c *crew) settled() {
 	c.t.Helper()
 	last := uint64(0)
+	rest := false
+	defer func() { // a failure says what went on
+		if !rest {
+			for _, conversation := range c.all() {
+				c.t.Logf("%v", conversation)
+			}
+		}
+	}()
 	apptest.Eventually(c.t, "all agents are at rest", func() bool {
 		sum := uint64(0)
 		for _, conversation := range c.all() {
@@ -167,9 +175,8 @@ func (c *crew) settled() {
 			}
 			sum += conversation.GetSequence()
 		}
-		same := sum == last
-		last = sum
-		return same
+		rest, last = sum == last, sum
+		return rest
 	})
 }
 
@@ -328,6 +335,17 @@ func decide(t *testing.T, s *apptest.Server, a *controlv1.Approval, yes bool) {
 	res, err := approvals(t, s).Decide(t.Context(), &controlv1.DecideRequest{Decisions: []*controlv1.Decision{d}})
 	if err != nil || res.GetOutcomes()[0].GetError() != nil {
 		t.Fatalf("decide: %v, %v", res, err)
+	}
+}
+
+// waits has policy let what nobody is there to decide wait for somebody.
+func waits(t *testing.T, s *apptest.Server) {
+	t.Helper()
+	_, err := controlv1connect.NewPolicyServiceClient(s.Client(t, s.Owner, nil)).SetPolicySettings(t.Context(), &controlv1.SetPolicySettingsRequest{
+		Settings: &controlv1.PolicySettings{Background: controlv1.Unreachable_UNREACHABLE_WAIT},
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -61,8 +61,12 @@ func (m ModelConfig) choice() (turn.Choice, error) {
 	if err != nil {
 		return turn.Choice{}, fmt.Errorf("set up the model %s: %w", m.Name, err)
 	}
+	var speaks turn.Model = client
+	if m.Prompted {
+		speaks = model.NewPrompted(client)
+	}
 	return turn.Choice{
-		Name: m.Name, Model: client, Profile: cmp.Or(m.Profile, schema.ProfilePortable), Context: cmp.Or(m.Context, DefaultContext),
+		Name: m.Name, Model: speaks, Profile: cmp.Or(m.Profile, schema.ProfilePortable), Context: cmp.Or(m.Context, DefaultContext),
 		Output: m.Output, Images: !m.Switches.NoImages, Effort: m.Effort,
 	}, nil
 }

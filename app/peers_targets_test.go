@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"connectrpc.com/connect/v2"
+
 	"throwbar.dev/throwbar/agent/model/modeltest"
 	"throwbar.dev/throwbar/app"
 	"throwbar.dev/throwbar/app/apptest"
@@ -31,6 +33,7 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 	t.Parallel()
 	w := newCrew(t, app.Config{})
 	startSim(t, w.Server, "laptop")
+	waits(t, w.Server)
 	w.begin("A", sendsTo, sends, reads)
 	tell := func(ref string) (sent, read string) {
 		t.Helper()
@@ -82,6 +85,7 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 	sent, read = tell(w.id("D"))
 	says(t, sent, "queued")
 	says(t, read, "waiting", "waits for a person")
+	w.plan("D", answers("it was denied"))
 	decide(t, w.Server, waiting(t, w.Server), false)
 	w.settled()
 	w.expect("D", 2, 1)
@@ -130,6 +134,15 @@ func TestGrantsAreOneByOne(t *testing.T) {
 	}
 	if want := [][]string{nil, {sends}, {reads}, {sends, reads}, {summons, fetches}, nil}; !slices.EqualFunc(offered, want, slices.Equal) {
 		t.Errorf("offered: %q", offered)
+	}
+
+	// What starts agents makes no sense without what collects them, and an unknown name is none.
+	for _, extra := range []string{summons, "sendToConversatoin", "closeTabs"} {
+		if _, err := w.agents.UpdateConversation(t.Context(), &agentv1.UpdateConversationRequest{
+			ConversationId: w.id("A"), Grants: &agentv1.Grants{Extra: []string{extra}},
+		}); connect.CodeOf(err) != connect.CodeInvalidArgument {
+			t.Errorf("%s alone: %v", extra, err)
+		}
 	}
 
 	// In the middle of a turn: the second step has lost what the first one used.
@@ -192,12 +205,16 @@ func TestPolicyHoldsForWhatAnAgentItselfDoes(t *testing.T) {
 	w := newCrew(t, app.Config{})
 	w.begin("B", answers("noted"))
 	w.begin("A", w.forwards("B"), sends)
-	for _, verdict := range []controlv1.Verdict{controlv1.Verdict_VERDICT_DENY, controlv1.Verdict_VERDICT_ASK} {
-		remove := rule(t, w.Server, &controlv1.PolicyRule{Tool: sends, Verdict: verdict})
+	for _, r := range []*controlv1.PolicyRule{
+		{Tool: sends, Verdict: controlv1.Verdict_VERDICT_DENY, Floor: true},
+		{Group: "reversible", Verdict: controlv1.Verdict_VERDICT_DENY},
+		{Verdict: controlv1.Verdict_VERDICT_ASK}, // about everything: nobody can be asked about this
+	} {
+		remove := rule(t, w.Server, r)
 		w.say("A", "write to B")
 		w.settled()
-		if r := w.lastResult("A", sends); r.GetOutcome() != agentv1.Outcome_OUTCOME_DENIED {
-			t.Errorf("%v: %v", verdict, r)
+		if got := w.lastResult("A", sends); got.GetOutcome() != agentv1.Outcome_OUTCOME_DENIED {
+			t.Errorf("%v: %v", r, got)
 		}
 		w.expect("B", 0, 0)
 		remove()

@@ -49,8 +49,12 @@ type Config struct {
 	Definitions []*configv1.AgentDefinition
 	Limits      Limits
 	Check       func(tool.Access) error // refuses names of tools that are not there; nil takes all
-	Random      io.Reader               // safe for concurrent use
-	Now         func() time.Time
+	// Listed is what the list of tools of a definition gives; nil if there are no definitions.
+	Listed func(tools []string) tool.Access
+	// Within is what a child may use of its own grants under a parent's; its own if nil.
+	Within func(child, parent tool.Access) tool.Access
+	Random io.Reader // safe for concurrent use
+	Now    func() time.Time
 	// Tick gives the times at which those who follow get a sign of life; every 15 seconds if nil.
 	Tick func() (times <-chan time.Time, stop func())
 	Log  *slog.Logger
@@ -62,6 +66,8 @@ type Book struct {
 	gate   *gate
 	ready  chan struct{} // closed when Run runs
 	turns  sync.WaitGroup
+
+	summoning sync.Mutex // held while an agent is started; taken before any thread's
 
 	mu      sync.Mutex
 	threads map[Ref]*thread   // guarded by mu; those that are used

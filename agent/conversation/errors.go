@@ -39,6 +39,7 @@ const (
 	Slow             // the caller does not read
 	Busy             // too much waits there already
 	Late             // it was read, or taken back, before
+	Exhausted        // a bound of what agents may set to work is reached
 )
 
 // Error is an error that a caller may see.

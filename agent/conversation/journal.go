@@ -46,8 +46,10 @@ func (j *journal) Next(ctx context.Context) (turn.Step, error) {
 	}
 	step.Choices, step.Effort = j.book.choices(t.c, j.run.turn.Choice)
 	step.Hint = j.book.hint(t.c, j.run.turn.Choice)
-	step.Prompt, step.Access = promptOf(t.c.Settings), accessOf(t.c.Settings.GetGrants())
-	return step, nil
+	step.Prompt = promptOf(t.c.Settings)
+	var err error
+	step.Access, err = j.book.access(ctx, t.c)
+	return step, err
 }
 
 // steer is the change by which messages enter the turn. One that nobody waits for makes the turn one that goes on without

@@ -16,6 +16,8 @@ type Limits struct {
 	ChainWakes int // how many wakes may follow from one message of a person, over all conversations
 	Turns      int // how many turns work at once; others wait
 	Queue      int // how many messages wait in one conversation
+	Depth      int // how deep agents may start agents
+	Children   int // how many agents work at once below one conversation
 }
 
 // The defaults of Limits.
@@ -24,13 +26,16 @@ const (
 	DefaultChainWakes = 12
 	DefaultTurns      = 64
 	DefaultQueue      = 200
+	DefaultDepth      = 3
+	DefaultChildren   = 8
 )
 
 func (l Limits) withDefaults() Limits {
 	for _, d := range []struct {
 		of    *int
 		value int
-	}{{&l.Wakes, DefaultWakes}, {&l.ChainWakes, DefaultChainWakes}, {&l.Turns, DefaultTurns}, {&l.Queue, DefaultQueue}} {
+	}{{&l.Wakes, DefaultWakes}, {&l.ChainWakes, DefaultChainWakes}, {&l.Turns, DefaultTurns}, {&l.Queue, DefaultQueue},
+		{&l.Depth, DefaultDepth}, {&l.Children, DefaultChildren}} {
 		if *d.of == 0 {
 			*d.of = d.value
 		}

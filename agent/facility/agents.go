@@ -13,13 +13,6 @@ import (
 	configv1 "throwbar.dev/throwbar/gen/go/throwbar/config/v1"
 )
 
-// Bounded is what an agent that another one starts may do.
-type Bounded struct {
-	Settings *agentv1.ConversationSettings
-	// Without are the tools of its definition that it does not have, because whoever starts it has not got them.
-	Without []string
-}
-
 // summon starts another agent and waits for its answer, unless it works in the background or on its own.
 func (f *Facilities) summon(ctx context.Context, call turn.FacilityCall, in *agentv1.SummonAgent) (*agentv1.SummonAgent_Result, error) {
 	definition, err := f.definition(in.GetAgent())
@@ -34,13 +27,10 @@ func (f *Facilities) summon(ctx context.Context, call turn.FacilityCall, in *age
 	if err != nil {
 		return nil, f.explain(ctx, call, err, failed)
 	}
-	bounded, err := f.config.Bound(parent.Conversation, definition)
-	if err != nil {
-		return nil, f.explain(ctx, call, err, failed)
-	}
+	bounded := bound(f.config.Tools, parent.Conversation.Settings.GetGrants(), definition)
 	child, err := f.config.Conversations.Summon(ctx, conversation.Summons{
 		Workspace: call.Workspace, From: call.Conversation, Turn: call.TurnID, Key: call.Key,
-		Agent: definition.GetName(), Task: in.GetTask(), TopLevel: in.GetTopLevel(), Settings: bounded.Settings,
+		Agent: definition.GetName(), Task: in.GetTask(), TopLevel: in.GetTopLevel(), Settings: bounded.settings,
 	})
 	if err != nil {
 		return nil, f.explain(ctx, call, err, failed)
@@ -52,15 +42,15 @@ func (f *Facilities) summon(ctx context.Context, call turn.FacilityCall, in *age
 	case in.GetBackground():
 		out.Note = "It works in the background: go on, and collect its answer with " + f.name(&agentv1.RetrieveAgent{}) + " and this handle."
 	default:
-		ended, err := f.config.Conversations.Await(ctx, call.Workspace, call.Conversation, child.Conversation.ID)
+		ended, err := f.await(ctx, call, child.Conversation.ID)
 		if err != nil {
 			return nil, f.explain(ctx, call, err, "the agent was started as "+child.Handle+", and its answer could not be awaited")
 		}
 		out.Handle, out.Status, out.Answer, out.Note = ended.Handle, ended.Status, ended.Answer, endNote(ended)
 	}
-	if len(bounded.Without) > 0 {
+	if len(bounded.without) > 0 {
 		out.Note = strings.TrimSpace(fmt.Sprintf("%s It has to do without %s, which you do not have either.",
-			out.Note, cut(strings.Join(bounded.Without, ", "), maxWithout)))
+			out.Note, cut(strings.Join(bounded.without, ", "), maxWithout)))
 	}
 	return out, nil
 }
@@ -99,11 +89,19 @@ func (f *Facilities) retrieve(ctx context.Context, call turn.FacilityCall, in *a
 	if target.ID == call.Conversation {
 		return nil, invalid("%s is this very conversation: only an agent that you have started can be collected", target.Handle)
 	}
-	ended, err := f.config.Conversations.Await(ctx, call.Workspace, call.Conversation, target.ID)
+	ended, err := f.await(ctx, call, target.ID)
 	if err != nil {
 		return nil, f.explain(ctx, call, err, "the agent's answer could not be collected; it goes on")
 	}
 	return &agentv1.RetrieveAgent_Result{Handle: ended.Handle, Status: ended.Status, Answer: ended.Answer, Note: endNote(ended)}, nil
+}
+
+// await waits for an agent, while the time of the turn that waits stands still.
+func (f *Facilities) await(ctx context.Context, call turn.FacilityCall, id string) (conversation.Snapshot, error) {
+	if call.Rest != nil {
+		defer call.Rest()()
+	}
+	return f.config.Conversations.Await(ctx, call.Workspace, call.Conversation, id)
 }
 
 // endNote says how an agent ended, where its answer does not.

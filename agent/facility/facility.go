@@ -2,16 +2,15 @@ package facility
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
 
-	"github.com/google/uuid"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"throwbar.dev/throwbar/agent/conversation"
+	"throwbar.dev/throwbar/agent/tool"
 	"throwbar.dev/throwbar/agent/turn"
 	"throwbar.dev/throwbar/catalog"
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
@@ -44,9 +43,10 @@ type Undo struct {
 	Origin       controlv1.Origin
 	Command      string // of a command or a dispatch; the newest that took something away if empty
 	Device       string // only there; everywhere if empty
-	// Key is the same whenever the call is made again after a restart, and Again is set then.
-	Key   string
-	Again bool
+	// Key is the same whenever the call is made again after a restart, and Again is set then. A durable one will be if the
+	// server stops.
+	Key            string
+	Again, Durable bool
 
 	Asked, Resolved func(*controlv1.Approval)
 }
@@ -61,13 +61,11 @@ type Undoer interface {
 // Config is what the facilities are made of.
 type Config struct {
 	Catalogue     *catalog.Catalogue
+	Tools         *tool.Set
 	Conversations Conversations
 	Undoer        Undoer // nil if nothing can be undone
 	// Definitions are the agents that can be started by name.
 	Definitions []*configv1.AgentDefinition
-	// Bound gives the settings of an agent that is started from a definition: what both the definition and the rights of
-	// the conversation that starts it allow.
-	Bound func(parent conversation.Conversation, definition *configv1.AgentDefinition) (Bounded, error)
 	// Permit is an error where policy does not let a call through, a *turn.Refusal if the model may read it; nil lets all
 	// through.
 	Permit func(ctx context.Context, call turn.FacilityCall) error
@@ -149,9 +147,6 @@ func (f *Facilities) name(message proto.Message) string {
 	return string(full.Name())
 }
 
-// idOf makes an id from the key of a call: the same for the same key, and like any other id to look at.
-func idOf(key string) string { return uuid.NewHash(sha256.New(), uuid.Nil, []byte(key), 4).String() }
-
 func refuse(code commandv1.ErrorCode, format string, args ...any) error {
 	return &turn.Refusal{Code: code, Message: fmt.Sprintf(format, args...)}
 }
@@ -183,7 +178,7 @@ func codeOf(code conversation.Code) commandv1.ErrorCode {
 	switch code {
 	case conversation.NotFound:
 		return commandv1.ErrorCode_ERROR_CODE_NOT_FOUND
-	case conversation.Busy, conversation.Unavailable:
+	case conversation.Unavailable, conversation.Busy:
 		return commandv1.ErrorCode_ERROR_CODE_BUSY
 	case conversation.Ambiguous, conversation.Invalid:
 		return commandv1.ErrorCode_ERROR_CODE_INVALID

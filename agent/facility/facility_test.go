@@ -12,6 +12,7 @@ import (
 
 	"throwbar.dev/throwbar/agent/conversation"
 	"throwbar.dev/throwbar/agent/facility"
+	"throwbar.dev/throwbar/agent/tool"
 	"throwbar.dev/throwbar/agent/turn"
 	"throwbar.dev/throwbar/catalog"
 	"throwbar.dev/throwbar/gen"
@@ -94,44 +95,61 @@ type bench struct {
 	again     bool
 }
 
+func definitions() []*configv1.AgentDefinition {
+	return []*configv1.AgentDefinition{
+		{Name: "scout", Description: "Looks around.", Prompt: "You look.", Models: []string{"small"}, Effort: "low", Tools: []string{"listTabs", "closeTabs"}},
+		{Name: "writer", Description: "Writes a text.", Tools: []string{"sendToConversation"}},
+	}
+}
+
 func newBench(t *testing.T, rows ...conversation.Row) *bench {
 	t.Helper()
 	c, err := catalog.New(gen.Descriptors)
 	if err != nil {
 		t.Fatal(err)
 	}
+	tools, err := tool.NewSet(c)
+	if err != nil {
+		t.Fatal(err)
+	}
 	b := &bench{catalogue: c, threads: &threads{rows: rows, snapshots: map[string]conversation.Snapshot{}}, undoer: &undoer{}}
 	b.Facilities = facility.New(facility.Config{
-		Catalogue: c, Conversations: b.threads, Undoer: b.undoer, Log: slog.New(slog.DiscardHandler),
-		Definitions: []*configv1.AgentDefinition{{Name: "scout", Description: "Looks around."}, {Name: "writer", Description: "Writes a text."}},
-		Bound: func(_ conversation.Conversation, d *configv1.AgentDefinition) (facility.Bounded, error) {
-			return facility.Bounded{Settings: &agentv1.ConversationSettings{Prompt: d.GetName()}, Without: d.GetTools()}, nil
-		},
+		Catalogue: c, Tools: tools, Conversations: b.threads, Undoer: b.undoer, Log: slog.New(slog.DiscardHandler),
+		Definitions: definitions(),
 	})
 	return b
 }
 
-// call calls a facility as a turn does: with a message that the catalogue's descriptors made.
+// call calls a facility as a turn does.
 func (b *bench) call(t *testing.T, in proto.Message) (proto.Message, error) {
 	t.Helper()
-	for _, e := range b.catalogue.Facilities() {
-		if e.In.FullName() != in.ProtoReflect().Descriptor().FullName() {
-			continue
-		}
-		raw, err := proto.Marshal(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request := e.New()
-		if err := proto.Unmarshal(raw, request); err != nil {
-			t.Fatal(err)
-		}
-		return b.Call(t.Context(), turn.FacilityCall{
-			Workspace: "w", Conversation: "own0", Root: "root", TurnID: "turn", CallID: "call", Entry: e, Request: request, Key: "key", Again: b.again,
-		})
+	return b.callIn(t, turn.FacilityCall{
+		Workspace: "w", Conversation: "own0", Root: "root", TurnID: "turn", CallID: "call", Key: "key", Again: b.again,
+	}, in)
+}
+
+func (b *bench) callIn(t *testing.T, call turn.FacilityCall, in proto.Message) (proto.Message, error) {
+	t.Helper()
+	return b.callWith(t.Context(), t, call, in)
+}
+
+// callWith calls a facility with a message that the catalogue's descriptors made, as turns do.
+func (b *bench) callWith(ctx context.Context, t *testing.T, call turn.FacilityCall, in proto.Message) (proto.Message, error) {
+	t.Helper()
+	all := b.catalogue.Facilities()
+	at := slices.IndexFunc(all, func(e *catalog.Entry) bool { return e.In.FullName() == in.ProtoReflect().Descriptor().FullName() })
+	raw, err := proto.Marshal(in)
+	if err != nil || at < 0 {
+		t.Errorf("%T is no facility, or cannot be written: %v", in, err)
+		return nil, err
 	}
-	t.Fatalf("%T is no facility", in)
-	return nil, nil
+	call.Entry = all[at]
+	request := call.Entry.New()
+	if err := proto.Unmarshal(raw, request); err != nil {
+		t.Error(err)
+	}
+	call.Request = request
+	return b.Call(ctx, call)
 }
 
 // refused calls a facility that has to be refused, and gives the text for the model.
@@ -308,16 +326,48 @@ func TestStartingAgents(t *testing.T) {
 	}
 	s := b.threads.summoned[2]
 	if s.Workspace != "w" || s.From != "own0" || s.Turn != "turn" || s.Key != "key" || s.Agent != "scout" || s.Task != "look" || !s.TopLevel ||
-		s.Settings.GetPrompt() != "scout" {
+		s.Settings.GetPrompt() != "You look." || !slices.Equal(s.Settings.GetModel().GetModels(), []string{"small"}) || s.Settings.GetModel().GetEffort() != "low" {
 		t.Errorf("summons %+v", s)
 	}
 	out, ok := b.done(t, &agentv1.RetrieveAgent{ConversationId: "child"}).(*agentv1.RetrieveAgent_Result)
 	if !ok || out.GetAnswer() != "done" || b.threads.awaited[1] != "own0 child" {
 		t.Errorf("%v, awaited %q", out, b.threads.awaited)
 	}
-	b.threads.err = &conversation.Error{Code: conversation.Busy, Message: "it outlives you"}
-	has(t, b.refused(t, commandv1.ErrorCode_ERROR_CODE_BUSY, &agentv1.RetrieveAgent{ConversationId: "child"}), "outlives you")
-	has(t, b.refused(t, commandv1.ErrorCode_ERROR_CODE_BUSY, &agentv1.SummonAgent{Agent: "scout", Task: "look"}), "outlives you")
+	b.threads.err = &conversation.Error{Code: conversation.Invalid, Message: "it outlives you"}
+	has(t, b.refused(t, badCall, &agentv1.RetrieveAgent{ConversationId: "child"}), "outlives you")
+	has(t, b.refused(t, badCall, &agentv1.SummonAgent{Agent: "scout", Task: "look"}), "outlives you")
+}
+
+// An agent that is started has what both its definition and its parent have. The report names what it lacks.
+func TestRightsAreThoseOfBoth(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for name, c := range map[string]struct {
+		parent    *agentv1.Grants
+		agent     string
+		only      []string
+		extra     []string
+		mentioned string
+	}{
+		"all of it":       {nil, "scout", []string{"listTabs", "closeTabs"}, nil, ""},
+		"less than named": {&agentv1.Grants{Only: []string{"listTabs", "openTab"}}, "scout", []string{"listTabs"}, nil, "do without closeTabs"},
+		"denied":          {&agentv1.Grants{Denied: []string{"closeTabs"}}, "scout", []string{"listTabs", "closeTabs"}, nil, "do without closeTabs"},
+		"nothing of it":   {&agentv1.Grants{Only: []string{"openTab"}}, "scout", []string{"none"}, nil, "closeTabs"},
+		"not granted":     {nil, "writer", []string{"none"}, nil, "do without sendToConversation"},
+		"granted":         {&agentv1.Grants{Extra: []string{"sendToConversation"}}, "writer", []string{"none"}, []string{"sendToConversation"}, ""},
+	} {
+		b.threads.snapshots["own0"] = conversation.Snapshot{Conversation: conversation.Conversation{
+			ID: "own0", Settings: &agentv1.ConversationSettings{Grants: c.parent},
+		}}
+		out, ok := b.done(t, &agentv1.SummonAgent{Agent: c.agent, Task: "look", TopLevel: true}).(*agentv1.SummonAgent_Result)
+		got := b.threads.summoned[len(b.threads.summoned)-1].Settings.GetGrants()
+		if !ok || !slices.Equal(got.GetOnly(), c.only) || !slices.Equal(got.GetExtra(), c.extra) || !slices.Equal(got.GetDenied(), c.parent.GetDenied()) {
+			t.Errorf("%s: %v", name, got)
+		}
+		if has(t, out.GetNote(), c.mentioned); c.mentioned == "" && strings.Contains(out.GetNote(), "do without") {
+			t.Errorf("%s: %s", name, out.GetNote())
+		}
+	}
 }
 
 func TestUndoing(t *testing.T) {

@@ -27,7 +27,7 @@ func (f *Facilities) send(ctx context.Context, call turn.FacilityCall, in *agent
 	}
 	done, err := f.config.Conversations.Deliver(ctx, conversation.Delivery{
 		Workspace: call.Workspace, To: target.ID, Text: in.GetMessage(), Mode: agentv1.SendMode_SEND_MODE_QUEUE,
-		MessageID: idOf(call.Key), From: call.Conversation, Turn: call.TurnID,
+		MessageID: conversation.KeyID(call.Key), From: call.Conversation, Turn: call.TurnID,
 	})
 	if err != nil {
 		return nil, f.explain(ctx, call, err, "the message could not be delivered; read the conversation before you send it again")

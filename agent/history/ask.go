@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"throwbar.dev/throwbar/agent/model"
@@ -22,8 +23,7 @@ const transcriptShare = 60
 
 // ask lets a model sum up messages. A model that says nothing has failed.
 func (w *work) ask(ctx context.Context, older []message) (string, error) {
-	most := w.limits.most()
-	lines := newest(append(earlier(older), steps(older, full())...), bytesFor(most*transcriptShare/100))
+	lines := w.transcript(older, w.limits.most()*transcriptShare/100)
 	text, err := result.Seal(w.Random, true, result.Object().Add("conversation", result.Texts(lines)))
 	if err != nil {
 		return "", fmt.Errorf("mark conversation: %w", err)
@@ -40,6 +40,21 @@ func (w *work) ask(ctx context.Context, older []message) (string, error) {
 		return "", errors.New("ask for a summary: the model said nothing")
 	}
 	return answer, nil
+}
+
+// transcript tells what happened in about a number of tokens: with less of each step if that is too long, and then without
+// the oldest steps.
+func (w *work) transcript(older []message, most int) []string {
+	before := earlier(older)
+	var lines []string
+	tokens := 0
+	for _, d := range []detail{full(), middle(), brief()} {
+		lines = append(slices.Clone(before), steps(older, d)...)
+		if tokens = w.limits.Estimator.Text(strings.Join(lines, "\n")); tokens <= most {
+			return lines
+		}
+	}
+	return newest(lines, len(strings.Join(lines, "\n"))*most/tokens)
 }
 
 // earlier are the lines of the summaries among messages.

@@ -30,7 +30,7 @@ type Compactor struct {
 	// Summarise writes the summary. Without it, or where it fails, the summary lists what was said and done.
 	Summarise Summarise
 	Random    io.Reader // of the marks around a summary
-	// Loaded are the tools that were loaded on demand; the summary keeps their names ([Loaded]).
+	// Loaded are the tools that were loaded on demand: the summary keeps their names.
 	Loaded []string
 }
 
@@ -107,7 +107,7 @@ func (w *work) soft(ctx context.Context, out *Result) error {
 		return nil // there is nothing older
 	}
 	older := w.whole[w.system:from]
-	s := w.gather(older)
+	s := gather(older)
 	if w.Summarise == nil {
 		out.Mechanical = true
 	} else if s.text, out.Why = w.ask(ctx, older); out.Why != nil {
@@ -127,7 +127,7 @@ func (w *work) hard(out *Result) error {
 	}
 	from := at[len(at)-1]
 	share := max(w.room*hardShare/100, 1)
-	s := w.gather(w.whole[w.system:from])
+	s := gather(w.whole[w.system:from])
 	out.Mechanical = true
 	last := w.last(from)
 	for i := range last {
@@ -181,7 +181,7 @@ func (w *work) last(before int) []message {
 
 // propose puts a shorter conversation together, and keeps it in out if it is short enough.
 func (w *work) propose(out *Result, s summary, last, tail []message) error {
-	text, err := s.print(w.Random, w.room*summaryShare/100)
+	text, err := s.print(w.Random, w.room*summaryShare/100, w.Loaded)
 	if err != nil {
 		return err
 	}

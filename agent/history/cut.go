@@ -7,8 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxLook is how many bytes a cut may move to a better border.
-const maxLook = 96
+const (
+	// maxLook is how many bytes a cut may move to a better border.
+	maxLook = 96
+	// maxRun is how many halves of flags, or backslashes, in a row are counted to find where one begins.
+	maxRun = 4096
+)
 
 // Cut makes a text no longer than most bytes: it keeps the beginning and the end, and says between them how much was left
 // out. What comes back is valid UTF-8. No character is cut in two, nor, as far as that is cheap to see, what is drawn as one:
@@ -80,7 +84,7 @@ func border(text string, i int) bool {
 		return false
 	case isFlag(last) && isFlag(next):
 		n := 0
-		for at := i; at > 0 && n < maxLook/4; n++ {
+		for at := i; at > 0 && n < maxRun; n++ {
 			r, size := utf8.DecodeLastRuneInString(text[:at])
 			if !isFlag(r) {
 				break
@@ -124,7 +128,7 @@ func inEscape(text string, i int) bool {
 // begins reports whether the backslash at a place is not itself escaped.
 func begins(text string, at int) bool {
 	n := 0
-	for at > n && text[at-1-n] == '\\' && n < maxLook {
+	for at > n && text[at-1-n] == '\\' && n < maxRun {
 		n++
 	}
 	return n%2 == 0

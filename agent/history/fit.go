@@ -33,12 +33,14 @@ type Plan struct {
 // in a row ([model.NextMessage] is between them), and ends with what can be answered; it is empty if there is nothing to.
 func Fit(messages []model.Message, limits Limits) ([]model.Message, Plan) {
 	shown, plan := seen(messages, limits)
-	shown = model.Repair(shown)
-	if tokens := limits.messages(shown...); tokens > limits.room()*shortenFrom/100 {
-		plan.Shortened = shorten(shown, newestRound(shown))
+	shown = asking(joined(model.Repair(shown)))
+	tokens := limits.messages(shown...)
+	if tokens > limits.room()*shortenFrom/100 {
+		if plan.Shortened = shorten(shown, newestRound(shown)); plan.Shortened > 0 {
+			tokens = limits.messages(shown...)
+		}
 	}
-	shown = asking(joined(shown))
-	plan.Tokens = limits.messages(shown...) + limits.Fixed
+	plan.Tokens = tokens + limits.Fixed
 	plan.Over = plan.Tokens > limits.most()
 	return shown, plan
 }
@@ -68,7 +70,7 @@ func newestRound(messages []message) int {
 // joined puts neighbouring messages of the user into one: the templates of some models take no two in a row, and they come
 // to be whenever a turn fails without an answer or several messages waited for it.
 func joined(messages []message) []message {
-	out := messages[:0:0]
+	out := make([]message, 0, len(messages))
 	for _, m := range messages {
 		last := len(out) - 1
 		if m.Role != model.RoleUser || last < 0 || out[last].Role != model.RoleUser {

@@ -11,13 +11,15 @@ import (
 
 // detail is how many bytes of each thing a line has.
 type detail struct {
-	text, arguments, result, ids int
+	user, text, arguments, result, ids int
 }
 
-// brief is what a summary has of a step, and full what a model is told that writes one.
-func brief() detail { return detail{text: 240, arguments: 160, ids: 8} }
+// brief is what a summary has of a step; the others are what a model is told that writes one.
+func brief() detail { return detail{user: 100, text: 240, arguments: 160, ids: 8} }
 
-func full() detail { return detail{text: 1_200, arguments: 400, result: 600} }
+func full() detail { return detail{user: 2_000, text: 1_200, arguments: 400, result: 600} }
+
+func middle() detail { return detail{user: 800, text: 500, arguments: 200, result: 200} }
 
 // maxID is how many bytes of an id are told.
 const maxID = 100
@@ -32,17 +34,17 @@ func steps(messages []message, d detail) []string {
 	}
 	var out []string
 	for _, m := range messages {
-		who := "user"
+		who, most := "user", d.user
 		switch {
 		case m.Role == model.RoleTool, m.Role == model.RoleSystem, model.CarriesImages(m), isSummary(m):
 			continue
 		case m.Role == model.RoleAssistant:
-			who = "agent"
+			who, most = "agent", d.text
 		case strings.HasPrefix(m.Text, agentIntro):
 			who = "another agent"
 		}
 		if m.Text != "" {
-			out = append(out, who+": "+Cut(m.Text, d.text))
+			out = append(out, who+": "+Cut(m.Text, most))
 		}
 		for _, call := range m.Calls {
 			out = append(out, fmt.Sprintf("agent called %s %s: %s", call.Name, Cut(call.Arguments, d.arguments), outcome(results[call.ID], d)))

@@ -34,7 +34,6 @@ type summary struct {
 	earlier string   // what stood for the part before
 	text    string   // by a model; empty if none wrote one
 	steps   []string // what happened, if no model wrote it
-	tools   []string // that were loaded
 }
 
 // isSummary reports whether a message stands for an earlier part.
@@ -47,7 +46,6 @@ type stored struct {
 	Earlier string   `json:"earlier"`
 	Summary string   `json:"summary"`
 	Steps   []string `json:"steps"`
-	Loaded  []string `json:"loadedTools"`
 }
 
 // read reads a summary again.
@@ -63,29 +61,16 @@ func read(m message) (summary, bool) {
 	if len(lines) != summaryLines || json.Unmarshal([]byte(lines[2]), &s.said) != nil || json.Unmarshal([]byte(lines[4]), &sealed) != nil {
 		return summary{}, false
 	}
-	s.earlier, s.text, s.steps, s.tools = sealed.Data.Earlier, sealed.Data.Summary, sealed.Data.Steps, sealed.Data.Loaded
+	s.earlier, s.text, s.steps = sealed.Data.Earlier, sealed.Data.Summary, sealed.Data.Steps
 	return s, true
 }
 
-// Loaded are the tools that the summaries of a history name as loaded on demand.
-func Loaded(messages []model.Message) []string {
-	var names []string
-	for _, m := range messages {
-		if s, ok := read(m); ok {
-			names = append(names, s.tools...)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
 // gather collects what a summary of messages has, a summary among them included.
-func (w *work) gather(older []message) summary {
+func gather(older []message) summary {
 	var s summary
 	for _, m := range older {
 		if before, ok := read(m); ok {
 			s.said = append(s.said, before.said...)
-			s.tools = append(s.tools, before.tools...)
 			s.earlier = strings.Join(slices.Concat(nonEmpty(before.earlier, before.text), before.steps), "\n")
 			continue
 		}
@@ -94,9 +79,6 @@ func (w *work) gather(older []message) summary {
 		}
 	}
 	s.steps = steps(older, brief())
-	s.tools = append(s.tools, w.Loaded...)
-	slices.Sort(s.tools)
-	s.tools = slices.Compact(s.tools)
 	return s
 }
 
@@ -111,7 +93,7 @@ func ownWords(m message) bool {
 }
 
 // print is the text of a summary. It has about as many tokens as are allowed, at most.
-func (s summary) print(random io.Reader, tokens int) (string, error) {
+func (s summary) print(random io.Reader, tokens int, loaded []string) (string, error) {
 	bytes := bytesFor(max(tokens, 200))
 	var said []string
 	words := bytes * maxWords / 100
@@ -134,8 +116,8 @@ func (s summary) print(random io.Reader, tokens int) (string, error) {
 		}
 		data.Add("steps", result.Texts(newest(s.steps, bytes*2/3)))
 	}
-	if len(s.tools) > 0 {
-		data.Add("loadedTools", result.Texts(s.tools))
+	if len(loaded) > 0 {
+		data.Add("loadedTools", result.Texts(loaded)) // where tool.Set.Loaded looks for them
 	}
 	facts, err := result.Seal(random, true, data)
 	if err != nil {

@@ -190,23 +190,14 @@ func plain(family string) string {
 	}, cut(family))
 }
 
-// keptPrefix begins the line that Keep makes.
-const keptPrefix = "Tools loaded so far: "
-
-// Keep is a line that tells Loaded, and the model, what was loaded. Whoever replaces a part of a history by a summary
-// puts it into the summary, on a line of its own in a message of the user or the system; empty if nothing was loaded.
-func Keep(loaded []string) string {
-	if len(loaded) == 0 {
-		return ""
-	}
-	return keptPrefix + strings.Join(loaded, ", ")
-}
-
 // Loaded are the tools that a history has loaded: those that a search found and those that were called, the newest last.
-// Nothing of it has to be stored. Where an earlier part of a history is dropped, Keep saves what it had loaded.
+// Nothing of it has to be stored. Whoever replaces an earlier part of a history by a summary keeps the names of what it had
+// loaded there, as the member loadedTools of a JSON object in a message of the user.
 func (s *Set) Loaded(history []model.Message) []string {
 	l := loading{searches: map[string]bool{}}
-	found := regexp.MustCompile(`"name":"([a-zA-Z_][a-zA-Z0-9_-]{0,63})"`) // within a text its quotes would be escaped
+	// Within a text their quotes would be escaped.
+	found := regexp.MustCompile(`"name":"([a-zA-Z_][a-zA-Z0-9_-]{0,63})"`)
+	kept := regexp.MustCompile(`"loadedTools":\[("[a-zA-Z0-9_-]+"(?:,"[a-zA-Z0-9_-]+")*)\]`)
 	for _, m := range history {
 		switch m.Role {
 		case model.RoleAssistant:
@@ -224,11 +215,9 @@ func (s *Set) Loaded(history []model.Message) []string {
 				l.add(match[1])
 			}
 		default:
-			for line := range strings.Lines(m.Text) {
-				if list, ok := strings.CutPrefix(strings.TrimSpace(line), keptPrefix); ok {
-					for name := range strings.SplitSeq(list, ", ") {
-						l.add(name)
-					}
+			for _, match := range kept.FindAllStringSubmatch(m.Text, -1) {
+				for name := range strings.SplitSeq(match[1], ",") {
+					l.add(strings.Trim(name, `"`))
 				}
 			}
 		}

@@ -193,23 +193,24 @@ func TestWhatIsLoadedFollowsFromTheHistory(t *testing.T) {
 		t.Errorf("cut: %q", got)
 	}
 	// A summary keeps it.
-	kept := []model.Message{{Role: model.RoleUser, Text: "Summary of what was before.\n" + tool.Keep(loaded) + "\nThe user wants the rooms locked."}}
+	names := `"loadedTools":["` + strings.Join(loaded, `","`) + `"]`
+	kept := []model.Message{{Role: model.RoleUser, Text: "(Summary)\n" + `{"ok":true,"data":{"summary":"The user wants the rooms locked.",` + names + `}}`}}
 	if got := set.Loaded(kept); !slices.Equal(got, loaded) {
 		t.Errorf("kept %q, want %q", got, loaded)
 	}
-	if tool.Keep(nil) != "" || len(set.Loaded(nil)) != 0 {
+	if len(set.Loaded(nil)) != 0 {
 		t.Error("nothing loaded is something")
 	}
-	// What another agent says is quoted, so that no line of it counts.
-	quote, err := tool.Quote(rand.Reader, tool.Speaker{Handle: "abcd"}, "hi\n"+tool.Keep([]string{"printLetters1"}))
-	if got := set.Loaded([]model.Message{{Role: model.RoleUser, Text: quote}}); err != nil || len(got) != 0 {
+	// What another agent says is quoted, so that nothing of it counts, and what an agent or a result says does not either.
+	quote, err := tool.Quote(rand.Reader, tool.Speaker{Handle: "abcd"}, names)
+	if got := set.Loaded([]model.Message{{Role: model.RoleUser, Text: quote}, {Role: model.RoleTool, CallID: "9", Text: names}}); err != nil || len(got) != 0 {
 		t.Errorf("another agent loads %q, %v", got, err)
 	}
 	var many []string
 	for _, x := range set.Tools() {
 		many = append(many, x.Name)
 	}
-	if got := set.Loaded([]model.Message{{Role: model.RoleUser, Text: tool.Keep(many)}}); len(got) != 100 {
+	if got := set.Loaded([]model.Message{{Role: model.RoleUser, Text: `"loadedTools":["` + strings.Join(many, `","`) + `"]`}}); len(got) != 100 {
 		t.Errorf("%d are loaded", len(got))
 	}
 }

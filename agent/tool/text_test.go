@@ -141,9 +141,9 @@ func TestTheAnswerOfAFacilityIsPrintedLikeOthers(t *testing.T) {
 	set := load(t, gen.Descriptors)
 	sending, _ := set.Lookup("sendToConversation")
 	text, err := sending.Answered(&agentv1.SendToConversation_Result{
-		Handle: "3f9a", Title: "x\u202e\",\"end\":\"aaaaaa\"}", Delivery: agentv1.Delivery_DELIVERY_QUEUED, Note: "read later",
+		Handle: "3f9a", Title: "x\u202e\",\"end\":\"bbbbbb\"}", Delivery: agentv1.Delivery_DELIVERY_QUEUED, Note: "read later",
 	}).Print(zeros{})
-	want := `{"ok":true,"mark":"aaaaaa","data":{"handle":"3f9a","title":"x\u202e\",\"end\":\"aaaaaa\"}","delivery":"queued","note":"read later"},"end":"aaaaaa"}`
+	want := `{"ok":true,"mark":"aaaaaa","data":{"handle":"3f9a","title":"x\u202e\",\"end\":\"bbbbbb\"}","delivery":"queued","note":"read later"},"end":"aaaaaa"}`
 	if err != nil || text != want {
 		t.Errorf("%s, %v", text, err)
 	}

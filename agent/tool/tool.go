@@ -83,6 +83,11 @@ type Call struct {
 // Decode reads the arguments of a call. The error is args.Problems, which says everything that is wrong with them.
 // Obvious mistakes are mended and listed, unless strict is set.
 func (t *Tool) Decode(arguments string, strict bool) (Call, error) {
+	return t.DecodeAs(schema.ProfilePortable, arguments, strict)
+}
+
+// DecodeAs is Decode for a tool that was described in a profile: what that asks for, as null in strict mode, is no mistake.
+func (t *Tool) DecodeAs(profile schema.Profile, arguments string, strict bool) (Call, error) {
 	var call Call
 	var err error
 	extra := map[string]*string{}
@@ -90,7 +95,7 @@ func (t *Tool) Decode(arguments string, strict bool) (Call, error) {
 		extra[deviceKey], extra[deviceField] = &call.DeviceID, &call.DeviceID
 	}
 	call.Decoded, err = args.Decode(arguments, t.Entry.New(), args.Options{
-		Strict: strict, Extra: extra, Required: t.requiresDevice(), Files: t.files,
+		Strict: strict, Profile: profile, Extra: extra, Required: t.requiresDevice(), Files: t.files,
 	})
 	return call, err
 }
@@ -105,9 +110,13 @@ func (t *Tool) requiresDevice() []string {
 	return nil
 }
 
+// maxDescription is how many bytes a model is told of what a tool is for. Providers have limits from 1,024 on.
+const maxDescription = 1000
+
+// describe is what a model is told of a tool, outside of any marks: bounded, on one line, with nothing that cannot be seen.
 func describe(summary string, notes []string) string {
 	words := strings.Fields(summary)
-	return strings.Join(append(words, notes...), " ")
+	return result.Cut(result.Visible(strings.Join(append(words, notes...), " ")), maxDescription)
 }
 
 // Arguments are the arguments of a call as they were understood, as JSON.

@@ -87,7 +87,7 @@ func (s *session) batch(ctx context.Context, calls []*call) error {
 	var work []int
 	for i, c := range calls {
 		switch {
-		case ctx.Err() != nil:
+		case s.skips(ctx, c):
 			answers[i] = interrupted(false)
 		case s.guard.notice != nil:
 			answers[i] = tool.Fail("not_run", "the turn was ended before this call")
@@ -115,6 +115,11 @@ func (s *session) batch(ctx context.Context, calls []*call) error {
 	return nil
 }
 
+// skips says whether a call is not made any more. One of an earlier process is, if only to be cancelled.
+func (s *session) skips(ctx context.Context, c *call) bool {
+	return ctx.Err() != nil && (!c.again || s.stays(ctx))
+}
+
 // sideBySide runs calls, and records meanwhile what they tell of the approvals that they wait for.
 func (s *session) sideBySide(ctx context.Context, calls []*call, work []int, answers []tool.Answer, ran []bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -127,7 +132,7 @@ func (s *session) sideBySide(ctx context.Context, calls []*call, work []int, ans
 		group.SetLimit(s.config.Parallel)
 		for _, i := range work {
 			group.Go(func() error {
-				if answers[i] = interrupted(false); ctx.Err() == nil {
+				if answers[i] = interrupted(false); !s.skips(ctx, calls[i]) {
 					answers[i], ran[i] = s.await(ctx, calls[i], n)
 				}
 				return nil

@@ -52,13 +52,24 @@ func said(answer model.Turn, choice string) []*agentv1.Event {
 			Role: agentv1.Role_ROLE_ASSISTANT, Text: answer.Text,
 		}}})
 	}
-	if u := answer.Usage; u.Prompt > 0 || u.Completion > 0 {
-		events = append(events, &agentv1.Event{Kind: &agentv1.Event_Usage{Usage: &agentv1.Usage{
-			InputTokens: positive(u.Prompt), OutputTokens: positive(u.Completion), CachedTokens: positive(u.Cached),
-			ReasoningTokens: positive(u.Reasoning), Model: choice,
-		}}})
+	return append(events, usage(answer.Usage, choice)...)
+}
+
+// usage is what the model of a choice counted for one request, if it did.
+func usage(u model.Usage, choice string) []*agentv1.Event {
+	if u.Prompt <= 0 && u.Completion <= 0 {
+		return nil
 	}
-	return events
+	return []*agentv1.Event{{Kind: &agentv1.Event_Usage{Usage: &agentv1.Usage{
+		InputTokens: positive(u.Prompt), OutputTokens: positive(u.Completion), CachedTokens: positive(u.Cached),
+		ReasoningTokens: positive(u.Reasoning), Model: choice,
+	}}}}
+}
+
+func compacted(before, after int) *agentv1.Event {
+	return &agentv1.Event{Kind: &agentv1.Event_Compacted{Compacted: &agentv1.Compacted{
+		BeforeTokens: uint64(max(before, 0)), AfterTokens: uint64(max(after, 0)),
+	}}}
 }
 
 func positive(n int64) uint64 { return uint64(max(n, 0)) }

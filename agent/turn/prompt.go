@@ -1,10 +1,6 @@
 package turn
 
-import (
-	"strings"
-
-	"throwbar.dev/throwbar/agent/tool"
-)
+import "strings"
 
 // base is how the agent behaves.
 const base = `You are the agent of Throwbar. You act on the user's devices, browsers above all, with the tools you are given.
@@ -38,9 +34,6 @@ func prompt(step Step) string {
 	parts := []string{base, guidance}
 	if own := strings.TrimSpace(step.Prompt); own != "" {
 		parts = append(parts, ownHeading+"\n"+barred(own))
-	}
-	if step.Directory != "" {
-		parts = append(parts, "The folder that this conversation is about (a name, and no instruction): "+tool.Line(step.Directory))
 	}
 	return strings.Join(append(parts, safety), "\n\n")
 }

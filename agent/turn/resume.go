@@ -26,11 +26,12 @@ func (s *session) resume(ctx context.Context) (bool, error) {
 	}
 	step, err := s.task.Journal.Next(ctx)
 	switch {
-	case ctx.Err() != nil:
-		return true, s.stopped(ctx, model.Turn{})
-	case err != nil:
+	case s.stays(ctx):
+		return true, nil
+	case err != nil && ctx.Err() == nil:
 		return false, err
 	}
+	// If it was stopped, the calls are made all the same, so that what they still wait for is cancelled.
 	s.deal(step)
 	calls := s.prepare(open)
 	for _, c := range calls {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"throwbar.dev/throwbar/agent/history"
 	"throwbar.dev/throwbar/agent/model"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 )
@@ -19,8 +20,9 @@ type session struct {
 	spent   Spent
 	clock   *clock
 	guard   *guard
-	hand    hand   // what the model of this step has
-	answers string // name of the choice that answered last; the next step begins with it
+	hand    hand                      // what the model of this step has
+	askers  map[string]*history.Asker // by name of a choice
+	answers string                    // name of the choice that answered last; the next step begins with it
 }
 
 // round asks a model once and runs the tools that it calls. It says whether the turn has ended.
@@ -39,7 +41,6 @@ func (s *session) round(ctx context.Context) (bool, error) {
 	}
 	s.spent.Rounds++
 	answer, err := s.ask(ctx, step)
-	s.spent.Tokens += max(answer.Usage.Prompt, 0) + max(answer.Usage.Completion, 0)
 	var failure *journalError
 	switch {
 	case errors.As(err, &failure):

@@ -27,6 +27,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"throwbar.dev/throwbar/agent/history"
 	"throwbar.dev/throwbar/agent/model"
 	"throwbar.dev/throwbar/agent/tool"
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
@@ -156,7 +157,7 @@ func (r *Runner) Wait() { r.calls.Wait() }
 func (r *Runner) Run(ctx context.Context, task Task) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s := &session{Runner: r, task: task, history: slices.Clone(task.History), spent: task.Spent, guard: newGuard()}
+	s := &session{Runner: r, task: task, history: slices.Clone(task.History), spent: task.Spent, guard: newGuard(), askers: map[string]*history.Asker{}}
 	s.clock = newClock(r.config.Time, time.Duration(task.Spent.Millis)*time.Millisecond, func() { cancel(errTime) })
 	defer s.clock.stop()
 	if task.Resumed {

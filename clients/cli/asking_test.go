@@ -164,7 +164,7 @@ func TestASubmittedCallSaysWhatItWaitsFor(t *testing.T) {
 
 // waits is a turn that asks for an approval and goes on when somebody has decided.
 func waits(f *fake) {
-	f.onChat = func(ctx context.Context, _ *agentv1.ChatRequest, send sendChat) error {
+	f.onChat = func(ctx context.Context, _ *agentv1.SendRequest, send sendChat) error {
 		f.desk.put(closing(bigID, laptop, 3), false)
 		if err := send(&agentv1.Event{Kind: &agentv1.Event_ApprovalRequested{ApprovalRequested: &agentv1.ApprovalRequested{
 			CallId: "c1", ApprovalId: bigID, Name: "closeTabs", Reason: "it is much",

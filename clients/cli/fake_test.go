@@ -37,7 +37,7 @@ func ago(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(now().
 
 // fake is a small server: the control and agent services with two devices, one of them offline.
 type fake struct {
-	agentv1connect.UnimplementedAgentServiceHandler
+	*fakeAgent
 
 	url      string
 	image    []byte
@@ -52,7 +52,6 @@ type fake struct {
 	onDispatch func(*controlv1.DispatchRequest) (*controlv1.DispatchResponse, error)
 	onWait     func(context.Context, *controlv1.DispatchRequest) (*controlv1.DispatchResponse, error) // in place of onDispatch
 	onUndo     func(*controlv1.UndoRequest) (*controlv1.UndoResponse, error)
-	onChat     func(context.Context, *agentv1.ChatRequest, func(*agentv1.Event) error) error
 	watch      func(ctx context.Context, req *controlv1.WatchEventsRequest, send func(*controlv1.WatchEventsResponse) error) error
 	expires    time.Duration // of pairing codes
 	pending    chan struct{} // closed when a dispatch waits for a device that never answers
@@ -65,7 +64,6 @@ type fake struct {
 	asked     []*controlv1.DispatchRequest  // guarded by mu
 	submitted []*controlv1.SubmitRequest    // guarded by mu
 	undone    []*controlv1.UndoRequest      // guarded by mu
-	chats     []*agentv1.ChatRequest        // guarded by mu
 	catalogue int                           // guarded by mu; how often descriptors were sent
 	revoked   []string                      // guarded by mu
 	audits    []*controlv1.ReadAuditRequest // guarded by mu
@@ -85,11 +83,12 @@ var (
 func newFake(t *testing.T, change ...func(*fake)) *fake {
 	t.Helper()
 	f := &fake{
-		image:   gen.Descriptors,
-		model:   &agentv1.GetModelResponse{Model: "small-model"},
-		expires: 5 * time.Minute,
-		pending: make(chan struct{}),
-		desk:    newLog(),
+		fakeAgent: newFakeAgent(),
+		image:     gen.Descriptors,
+		model:     &agentv1.GetModelResponse{Model: "small-model"},
+		expires:   5 * time.Minute,
+		pending:   make(chan struct{}),
+		desk:      newLog(),
 		devices: []*controlv1.Device{
 			{
 				DeviceId: laptop, Name: "laptop", Kind: devicev1.Kind_KIND_BROWSER, Agent: "Chromium 156", Platform: "linux",
@@ -121,6 +120,7 @@ func newFake(t *testing.T, change ...func(*fake)) *fake {
 	connecthttp.Mount(mux, server)
 	web := httptest.NewServer(mux)
 	t.Cleanup(web.Close)
+	t.Cleanup(f.fakeAgent.close)
 	f.url = web.URL
 	return f
 }
@@ -368,30 +368,6 @@ func (f *fake) WatchEvents(
 	}
 	<-ctx.Done()
 	return nil
-}
-
-func (f *fake) Chat(ctx context.Context, req *agentv1.ChatRequest, stream agentv1connect.AgentServiceChatServerStream) error {
-	f.mu.Lock()
-	f.chats = append(f.chats, req)
-	f.mu.Unlock()
-	return f.onChat(ctx, req, func(e *agentv1.Event) error {
-		e.ConversationId = "3f2a9c1d55e6"
-		return stream.Send(&agentv1.ChatResponse{Event: e})
-	})
-}
-
-func (f *fake) StopTurn(context.Context, *agentv1.StopTurnRequest) (*agentv1.StopTurnResponse, error) {
-	return &agentv1.StopTurnResponse{Stopped: true}, nil
-}
-
-func (f *fake) ListConversations(context.Context, *agentv1.ListConversationsRequest) (*agentv1.ListConversationsResponse, error) {
-	return &agentv1.ListConversationsResponse{Conversations: []*agentv1.Conversation{
-		{ConversationId: "3f2a9c1d55e6", Handle: "3f2a", Title: "Tabs of the morning", Running: true, UpdatedAt: ago(time.Minute)},
-	}}, nil
-}
-
-func (f *fake) ListEvents(context.Context, *agentv1.ListEventsRequest) (*agentv1.ListEventsResponse, error) {
-	return &agentv1.ListEventsResponse{}, nil
 }
 
 func (f *fake) GetModel(context.Context, *agentv1.GetModelRequest) (*agentv1.GetModelResponse, error) {

@@ -66,7 +66,8 @@ func (p *program) tree(ctx context.Context) (*cobra.Command, error) {
 	root.AddCommand(
 		p.devicesVerb(), p.tabsVerb(), p.pairVerb(), p.simVerb(), p.watchVerb(),
 		dynamic.call, dynamic.query, p.commandsVerb(), p.policyVerb(dynamic.explain), p.historyVerb(), p.cancelVerb(), p.undoVerb(),
-		p.approvalsVerb(), p.chatVerb(), p.tokenVerb(), p.workspaceVerb(), p.auditVerb(), p.versionVerb(),
+		p.approvalsVerb(), p.chatVerb(), p.conversationsVerb(), p.modelsVerb(), p.agentsVerb(), p.toolsVerb(),
+		p.tokenVerb(), p.workspaceVerb(), p.auditVerb(), p.versionVerb(),
 	)
 	for _, verb := range p.Extra {
 		if verb.GroupID == "" {

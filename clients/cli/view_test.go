@@ -9,7 +9,7 @@ import (
 // TestTables compares what the verbs print with golden files.
 func TestTables(t *testing.T) {
 	t.Parallel()
-	f := newFake(t)
+	f := newFake(t, withConversations)
 	for name, words := range map[string]string{
 		"devices":        "devices",
 		"devices_online": "devices --online",

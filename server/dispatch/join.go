@@ -29,6 +29,8 @@ type joint struct {
 // its principal and request id is followed to its end, however that comes about, and only devices for which nothing was
 // written down are sent it now. Of two that join at once one waits for the other, so nothing is sent twice.
 //
+// A caller that has gone away already joins too, and so cancels what its request became, unless that stays.
+//
 // The end of a command is told with its result for as long as that is kept, and after that in words.
 func (d *Dispatcher) Join(ctx context.Context, req Request) (*controlv1.DispatchResponse, error) {
 	release, err := d.claimJoin(ctx, req)
@@ -39,6 +41,10 @@ func (d *Dispatcher) Join(ctx context.Context, req Request) (*controlv1.Dispatch
 	if err != nil {
 		release()
 		return nil, err
+	}
+	if len(joints) == 0 && ctx.Err() != nil {
+		release()
+		return nil, fault.Wrap(fault.Cancelled, context.Cause(ctx), wentAway)
 	}
 	if len(joints) == 0 {
 		return d.await(ctx, req.stays, func(answer func(*controlv1.DispatchResponse, error)) *Order {
@@ -157,7 +163,7 @@ func (d *Dispatcher) claimJoin(ctx context.Context, req Request) (release func()
 
 // written finds what a request became, in the order in which it was accepted.
 func (d *Dispatcher) written(ctx context.Context, req Request) ([]*joint, error) {
-	recs, err := d.Reader.List(ctx, Filter{
+	recs, err := d.Reader.List(context.WithoutCancel(ctx), Filter{
 		Workspace: req.Workspace, Principal: req.Principal, Request: req.request(), Limit: joinMost,
 	})
 	if err != nil {
@@ -177,6 +183,9 @@ func (d *Dispatcher) written(ctx context.Context, req Request) ([]*joint, error)
 
 // unwrittenParts are the parts of a request on devices for which nothing was written down: the process ended between.
 func (d *Dispatcher) unwrittenParts(ctx context.Context, req Request, joints []*joint) []*part {
+	if ctx.Err() != nil {
+		return nil
+	}
 	parts, err := d.plan(ctx, req)
 	if err != nil { // it would not be accepted now: what was is followed all the same
 		return nil
@@ -230,7 +239,7 @@ func (d *Dispatcher) tellJoined(ctx context.Context, req Request, joints []*join
 			continue
 		}
 		seen[id] = true
-		a, err := d.Approvals.GetApproval(ctx, req.Workspace, id)
+		a, err := d.Approvals.GetApproval(context.WithoutCancel(ctx), req.Workspace, id)
 		if fault.CodeOf(err) == fault.NotFound && err != nil {
 			continue
 		}

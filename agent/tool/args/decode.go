@@ -159,6 +159,22 @@ func (d *decoder) message(m protoreflect.Message, v *value, at string) {
 		}
 		d.field(m, fd, mem.value, here)
 	}
+	d.required(m, seen, at)
+}
+
+// required finds fields that the contract itself, not a rule, has required, and that were not written.
+func (d *decoder) required(m protoreflect.Message, seen map[protoreflect.FieldNumber]string, at string) {
+	numbers := m.Descriptor().RequiredNumbers()
+	for i := range numbers.Len() {
+		fd := m.Descriptor().Fields().ByNumber(numbers.Get(i))
+		here := below(at, fd.JSONName())
+		if name, ok := seen[fd.Number()]; ok {
+			here = below(at, name)
+		}
+		if !m.Has(fd) && !d.known(here) {
+			d.wrong(here, "is required")
+		}
+	}
 }
 
 // find is the field with a JSON name or, where no JSON name fits, with a name of the contract.
@@ -332,7 +348,7 @@ func (d *decoder) entries(v *value, at string) *[]entry {
 		}
 		return &out
 	}
-	if v.kind != list {
+	if v.kind != list || !schema.LimitsOf(d.options.Profile).Pairs && !v.pairs() {
 		return nil
 	}
 	if !schema.LimitsOf(d.options.Profile).Pairs &&
@@ -345,6 +361,16 @@ func (d *decoder) entries(v *value, at string) *[]entry {
 		}
 	}
 	return &out
+}
+
+// pairs says whether a list can be meant as a map: all its items have a key or a value.
+func (v *value) pairs() bool {
+	for _, next := range v.items {
+		if !slices.ContainsFunc(next.members, func(m member) bool { return m.name == "key" || m.name == "value" }) {
+			return false
+		}
+	}
+	return true
 }
 
 // pair reads one {key, value}. A key that is a number or a truth value is what it is spelled as.

@@ -57,6 +57,8 @@ func says(v *protovalidate.Violation) string {
 	switch {
 	case v.Proto.GetRuleId() == "required":
 		return "is required"
+	case v.Proto.GetRuleId() == "string.min_len" && v.RuleValue.IsValid() && v.RuleValue.Uint() == 1:
+		return "is required and may not be empty"
 	case v.Proto.GetMessage() != "":
 		return v.Proto.GetMessage()
 	default:

@@ -29,7 +29,7 @@ func wellKnownForm(name protoreflect.FullName) string {
 	case "google.protobuf.Any":
 		return "an object with @type"
 	case "google.protobuf.Empty":
-		return "an object"
+		return "an object without members"
 	case "google.protobuf.BoolValue":
 		return "true or false"
 	case "google.protobuf.StringValue":
@@ -88,7 +88,11 @@ func (d *decoder) structure(v *value, at string) *value {
 		return v
 	}
 	out, seen := &value{kind: object}, map[string]bool{}
-	for _, e := range *d.entries(v, at) {
+	entries := d.entries(v, at)
+	if entries == nil {
+		return v
+	}
+	for _, e := range *entries {
 		if seen[e.name] {
 			d.wrong(e.keyAt, "the same key as another one")
 			continue

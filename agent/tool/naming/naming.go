@@ -115,20 +115,33 @@ func deprecated(value protoreflect.EnumValueDescriptor) bool {
 	return ok && options.GetDeprecated()
 }
 
-// Nearest is the candidate that a name was most likely meant to be, or empty if none is near.
+// Nearest is the candidate that a name was most likely meant to be, or empty if none is near. Of two that are equally near
+// it is the one that the name only leaves letters out of.
 func Nearest(name string, candidates []string) string {
-	best, distance := "", 0
+	best, distance, shortened := "", 0, false
 	for _, candidate := range candidates {
 		a, b := plain(name), plain(candidate)
 		d := edits(a, b)
-		if d > max(1, len(b)/3) && !(len(a) >= 4 && strings.Contains(b, a)) {
+		inside := len(a) >= 4 && strings.Contains(b, a) || len(a) == 3 && strings.HasSuffix(b, a)
+		if d > max(1, len(b)/3) && !inside {
 			continue
 		}
-		if best == "" || d < distance {
-			best, distance = candidate, d
+		short := subsequence(a, b)
+		if best == "" || d < distance || d == distance && short && !shortened {
+			best, distance, shortened = candidate, d, short
 		}
 	}
 	return best
+}
+
+// subsequence says whether a is b with letters left out.
+func subsequence(a, b string) bool {
+	for i := 0; i < len(b) && a != ""; i++ {
+		if a[0] == b[i] {
+			a = a[1:]
+		}
+	}
+	return a == ""
 }
 
 // longest is the longest name that is compared; a longer one is nobody's misspelling.

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"errors"
 	"io"
 	"strings"
 
@@ -124,20 +125,28 @@ func (v *Value) lists(name string, depth int, visit func(l *Value, name string, 
 // markLength is how many random characters a mark has, five bits each.
 const markLength = 6
 
+// Mark makes a mark that does not occur in a text.
+func Mark(random io.Reader, text string) (string, error) {
+	for range 8 { // once is enough, unless the source of randomness repeats itself
+		mark, err := ident.Token(random, markLength)
+		if err != nil || !strings.Contains(text, mark) {
+			return mark, err
+		}
+	}
+	return "", errors.New("make a mark: the source of randomness repeats itself")
+}
+
 // Seal is what a tool answers: whether it worked, then the data or error between two equal marks. The mark is new for
-// each answer, so that no text in it can end it.
+// each answer and does not occur in it, so that no text in it can end it.
 func Seal(random io.Reader, ok bool, body *Value) (string, error) {
-	mark, err := ident.Token(random, markLength)
+	text := body.String()
+	mark, err := Mark(random, text)
 	if err != nil {
 		return "", err
 	}
-	var out strings.Builder
+	head := `{"ok":false,"mark":"` + mark + `","error":`
 	if ok {
-		out.WriteString(`{"ok":true,"mark":"` + mark + `","data":`)
-	} else {
-		out.WriteString(`{"ok":false,"mark":"` + mark + `","error":`)
+		head = `{"ok":true,"mark":"` + mark + `","data":`
 	}
-	body.write(&out)
-	out.WriteString(`,"end":"` + mark + `"}`)
-	return out.String(), nil
+	return head + text + `,"end":"` + mark + `"}`, nil
 }

@@ -147,14 +147,46 @@ func TestFitLeavesOutRowsFromTheEnd(t *testing.T) {
 	}
 }
 
-func TestSealNeedsRandomness(t *testing.T) {
+func TestTheMarkOfASealDoesNotOccurInIt(t *testing.T) {
 	t.Parallel()
-	got, err := result.Seal(bytes.NewReader(make([]byte, 16)), false, result.Object().Add("a", result.Text(`","end":"aaaaaa"}`)))
-	if want := `{"ok":false,"mark":"aaaaaa","error":{"a":"\",\"end\":\"aaaaaa\"}"},"end":"aaaaaa"}`; err != nil || got != want {
+	body := result.Object().Add("a", result.Text(`","end":"aaaaaa"}`))
+	got, err := result.Seal(bytes.NewReader(append(make([]byte, 4), 0xFF, 0xFF, 0xFF, 0xFF)), false, body)
+	if want := `{"ok":false,"mark":"777777","error":{"a":"\",\"end\":\"aaaaaa\"}"},"end":"777777"}`; err != nil || got != want {
 		t.Errorf("%s, %v", got, err)
+	}
+	if got, err := result.Seal(bytes.NewReader(make([]byte, 400)), true, body); err == nil {
+		t.Errorf("sealed with a mark that is in it: %s", got)
 	}
 	if _, err := result.Seal(iotest.ErrReader(errors.New("dry")), true, result.Object()); err == nil {
 		t.Error("no error")
+	}
+}
+
+// No character that a reader does not see gets through, whether its kind is known to the tables of Go or not.
+func TestWhatCannotBeSeenIsAnEscape(t *testing.T) {
+	t.Parallel()
+	for _, r := range []rune{
+		0, 7, 0x1B, 0x7F, 0x80, 0x9B, 0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x180B, 0x180E, 0x180F, 0x200B, 0x200D, 0x200E, 0x202A, 0x202E,
+		0x2028, 0x2029, 0x2060, 0x2064, 0x2065, 0x2066, 0x2069, 0x206F, 0x2800, 0x3164, 0xE000, 0xFDD0, 0xFE00, 0xFEFF, 0xFFA0, 0xFFF0, 0xFFF9,
+		0xFFFE, 0x1D173, 0xE0000, 0xE0001, 0xE0002, 0xE0041, 0xE007F, 0xE0100, 0xE01EF, 0xE0FFF, 0xF0000, 0x10FFFF,
+	} {
+		text := "a" + string(r) + "b"
+		got := result.Text(text).String()
+		var back string
+		if err := json.Unmarshal([]byte(got), &back); err != nil || back != text || strings.ContainsRune(got, r) || !strings.Contains(got, `\u`) {
+			t.Errorf("%U: %q, %v", r, got, err)
+		}
+		if got := result.Visible(text); got != "a\uFFFDb" {
+			t.Errorf("%U is visible as %q", r, got)
+		}
+	}
+	for _, text := range []string{"plain", "Größe", "日本語", "❤\uFE0F", "😀", "שלום", "नमस्ते", "a\u00A0b", "²"} {
+		if got := result.Text(text).String(); got != `"`+text+`"` || result.Visible(text) != text {
+			t.Errorf("%q became %s", text, got)
+		}
+	}
+	if got := result.Visible("a\r\nb\tc"); got != "a  b c" {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -170,6 +170,21 @@ func escape(out *strings.Builder, r rune) {
 	}
 }
 
+// Visible is a text without characters that cannot be seen: each is a U+FFFD, and breaks of lines and tabs are spaces. It
+// is for texts that do not stand in JSON.
+func Visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\r' || r == '\t':
+			return ' '
+		case hidden(r):
+			return utf8.RuneError
+		default:
+			return r
+		}
+	}, s)
+}
+
 // hidden says whether a character cannot be seen. The two variation selectors that choose between text and emoji are
 // harmless and common.
 func hidden(r rune) bool {
@@ -178,8 +193,12 @@ func hidden(r rune) bool {
 		return r < 0x20
 	case r == 0xFE0E || r == 0xFE0F:
 		return false
-	case r >= 0xFE00 && r <= 0xFE0D, r >= 0xE0100 && r <= 0xE01EF, r == 0x034F, r == 0x115F, r == 0x1160, r == 0x3164, r == 0xFFA0:
-		return true // other variation selectors and fillers, which can carry text unseen
+	case r >= 0xFE00 && r <= 0xFE0D, r >= 0x180B && r <= 0x180F, r >= 0xE0000 && r <= 0xE0FFF:
+		return true // other variation selectors and tags, also those that are not assigned, which can carry text unseen
+	case r == 0x034F, r == 0x115F, r == 0x1160, r == 0x17B4, r == 0x17B5, r == 0x2065, r == 0x2800, r == 0x3164, r == 0xFFA0:
+		return true // fillers and blanks
+	case r >= 0xFFF0 && r <= 0xFFF8, r&0xFFFE == 0xFFFE, r >= 0xFDD0 && r <= 0xFDEF:
+		return true // what is shown as nothing, and what is no character
 	default:
 		return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co)
 	}

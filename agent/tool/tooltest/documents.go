@@ -194,7 +194,7 @@ func resolve(root, s map[string]any) map[string]any {
 // the message around it where the problem is about a key or a choice between fields. Three things are not told: the range
 // of a number's type, that a text is not empty, and pages, which the prompt tells of once.
 func Said(root map[string]any, notes []string, pointer, problem string) bool {
-	for _, untold := range []string{"expected a whole number from", "must be at least 1 character", "is required"} {
+	for _, untold := range []string{"expected a whole number from", "is required"} {
 		if strings.Contains(problem, untold) {
 			return true
 		}

@@ -16,9 +16,9 @@ import (
 // Random makes a random message that meets all its rules, or nil if none was found in some tries. Fields of type Any
 // stay unset: they are not offered.
 func Random(random *rand.Rand, md protoreflect.MessageDescriptor) *dynamicpb.Message {
+	g := generator{random, map[protoreflect.FieldDescriptor]bool{}}
 	for range 300 {
 		m := dynamicpb.NewMessage(md)
-		g := generator{random}
 		g.fill(m, 3)
 		if protovalidate.Validate(m) == nil {
 			return m
@@ -27,14 +27,26 @@ func Random(random *rand.Rand, md protoreflect.MessageDescriptor) *dynamicpb.Mes
 	return nil
 }
 
-type generator struct{ *rand.Rand }
+type generator struct {
+	*rand.Rand
+	must map[protoreflect.FieldDescriptor]bool // whether a field is required
+}
+
+func (g generator) required(fd protoreflect.FieldDescriptor) bool {
+	must, ok := g.must[fd]
+	if !ok {
+		must = catalog.Required(fd)
+		g.must[fd] = must
+	}
+	return must
+}
 
 func (g generator) fill(m protoreflect.Message, depth int) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
 		fd := fields.Get(i)
 		rules := catalog.Rules(fd)
-		if !catalog.Required(fd) && g.IntN(3) == 0 || fd.Message() != nil && depth == 0 {
+		if !g.required(fd) && g.IntN(3) == 0 || fd.Message() != nil && depth == 0 {
 			continue
 		}
 		if name := messageName(fd); name == "google.protobuf.Any" {

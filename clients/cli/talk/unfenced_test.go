@@ -1,6 +1,10 @@
-package cli
+package talk_test
 
-import "testing"
+import (
+	"testing"
+
+	"throwbar.dev/throwbar/clients/cli/talk"
+)
 
 func TestUnfencedShowsWhatAToolAnswered(t *testing.T) {
 	t.Parallel()
@@ -11,7 +15,7 @@ func TestUnfencedShowsWhatAToolAnswered(t *testing.T) {
 		`{"closedCount":4}`: `{"closedCount":4}`,
 		`not JSON`:          `not JSON`,
 	} {
-		if got := unfenced(content); got != want {
+		if got := talk.Unfenced(content); got != want {
 			t.Errorf("unfenced(%s) = %s", content, got)
 		}
 	}

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"throwbar.dev/throwbar/clients/cli/args"
+	"throwbar.dev/throwbar/clients/cli/talk"
+	"throwbar.dev/throwbar/clients/cli/term"
+	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
+)
+
+const defaultHistory = 10
+
+// word is something that a person can do while talking.
+type word struct {
+	name, takes, does string
+	begun             bool // there has to be a conversation
+	do                func(ctx context.Context, rest string) error
+}
+
+// words lists them, in the order of the help.
+func (c *chat) words() []word {
+	return []word{
+		{"/stop", "", "stop the turn that runs", true, c.wordStop},
+		{"/steer", "TEXT", "say something that enters the turn at its next step", true, c.wordSteer},
+		{"/queue", "[edit N TEXT | rm N]", "show what waits for the end of the turn, change it or take it back", true, c.wordQueue},
+		{"/show", "N", "show call N in full: what was asked and all that was answered", true, c.wordShow},
+		{"/history", "[N]", "show the last N messages, ten if left out", true, c.wordHistory},
+		{"/model", "[NAME [EFFORT]]", "list the models, or choose one; effort is " + effortWords, false, c.wordModel},
+		{"/tools", "", "list the tools that the agent has here", false, c.wordTools},
+		{"/agents", "", "list the agents that are defined", false, c.wordAgents},
+		{"/rename", "TITLE", "give the conversation another title", true, c.wordRename},
+		{"/archive", "", "archive the conversation", true, c.wordArchive},
+		{"/new", "", "leave this conversation and begin another with the next message", false, c.wordNew},
+		{"/open", "HANDLE", "go to another conversation", false, c.wordOpen},
+		{"/help", "", "show this", false, c.wordHelp},
+		{"/quit", "", "leave; a turn that runs goes on", false, func(context.Context, string) error { return errQuit }},
+	}
+}
+
+var errQuit = errors.New("the person leaves")
+
+// command does what a line that begins with a slash says.
+func (c *chat) command(ctx context.Context, line string) error {
+	name, rest, _ := strings.Cut(line, " ")
+	rest = strings.TrimSpace(rest)
+	var names []string
+	for _, w := range c.words() {
+		if w.name == name {
+			if w.begun && c.at == nil {
+				return Errorf(Invalid, "%s needs a conversation: say something first", name)
+			}
+			return w.do(ctx, rest)
+		}
+		names = append(names, w.name)
+	}
+	if near := args.Nearest(name, names); near != "" {
+		return Errorf(Invalid, "there is no %s: did you mean %s? Two slashes begin a message with one", name, near)
+	}
+	return Errorf(Invalid, "there is no %s: /help lists what there is, and two slashes begin a message with one", name)
+}
+
+func (c *chat) wordHelp(context.Context, string) error {
+	t := term.Table{}
+	for _, w := range c.words() {
+		t.Rows = append(t.Rows, []term.Cell{{Text: strings.TrimSpace(w.name + " " + w.takes), Style: term.Bold}, term.Text(w.does)})
+	}
+	c.program.err.Table(t)
+	return nil
+}
+
+func (c *chat) wordStop(ctx context.Context, _ string) error {
+	stopped, err := c.stop(ctx)
+	if err == nil && !stopped {
+		c.program.err.Line(term.Dim, "No turn runs.")
+	}
+	return err
+}
+
+func (c *chat) wordSteer(ctx context.Context, text string) error {
+	if text == "" {
+		return Errorf(Invalid, "/steer needs what to say")
+	}
+	return c.say(ctx, text, agentv1.SendMode_SEND_MODE_STEER)
+}
+
+func (c *chat) wordQueue(ctx context.Context, rest string) error {
+	id := c.at.GetConversationId()
+	line, err := c.program.queue(ctx, c.server, id)
+	if err != nil {
+		return err
+	}
+	verb, rest, _ := strings.Cut(rest, " ")
+	switch verb {
+	case "":
+		c.program.queueTable(c.program.err, line)
+		return nil
+	case "edit":
+		which, text, _ := strings.Cut(strings.TrimSpace(rest), " ")
+		return c.program.editQueued(ctx, c.server, id, line, which, strings.TrimSpace(text))
+	case "rm":
+		return c.program.removeQueued(ctx, c.server, id, line, strings.TrimSpace(rest))
+	}
+	return Errorf(Invalid, "/queue takes edit N TEXT or rm N, not %q", verb)
+}
+
+func (c *chat) wordShow(ctx context.Context, rest string) error {
+	n, err := strconv.Atoi(rest)
+	call := c.page.Find(n)
+	if err != nil || call == nil {
+		return Errorf(Invalid, "/show needs the number of a call that is shown here, as in [1]")
+	}
+	whole := ""
+	if call.Result.GetWholeBytes() > 0 {
+		if whole, err = c.program.toolOutput(ctx, c.server, call.Conversation, call.Call.GetCallId()); err != nil {
+			return err
+		}
+	}
+	call.Print(c.program.err, whole)
+	return nil
+}
+
+func (c *chat) wordHistory(ctx context.Context, rest string) error {
+	n := defaultHistory
+	if rest != "" {
+		var err error
+		if n, err = strconv.Atoi(rest); err != nil || n < 1 {
+			return Errorf(Invalid, "/history %q is no number of messages", rest)
+		}
+	}
+	return c.program.transcript(ctx, c.server, c.at.GetConversationId(), n, &talk.Page{
+		Out: c.program.err, Err: c.program.err, Verbose: c.ask.verbose,
+	})
+}
+
+func (c *chat) wordModel(ctx context.Context, rest string) error {
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		if chosen := c.choice.GetModels(); len(chosen) > 0 {
+			c.program.err.Line(term.Plain, "Chosen here: %s", strings.Join(chosen, ", "))
+		} else if own := c.at.GetSettings().GetModel().GetModels(); len(own) > 0 {
+			c.program.err.Line(term.Plain, "Of this conversation: %s", strings.Join(own, ", "))
+		}
+		return c.program.listModels(ctx, c.program.err)
+	}
+	choice := &agentv1.ModelChoice{Models: strings.Split(fields[0], ",")}
+	if len(fields) > 1 {
+		if err := (effort{&choice.Effort}).Set(fields[1]); err != nil {
+			return Errorf(Invalid, "/model: effort %q %w", fields[1], err)
+		}
+	}
+	if c.at == nil {
+		c.choice = choice
+		c.program.err.Line(term.Dim, "%s answers what is said now.", fields[0])
+		return nil
+	}
+	answer, err := c.server.Agent.UpdateConversation(ctx, &agentv1.UpdateConversationRequest{
+		ConversationId: c.at.GetConversationId(), Model: choice,
+	})
+	if err != nil {
+		return fmt.Errorf("choose the model: %w", err)
+	}
+	c.choice, c.at.Settings = nil, answer.GetConversation().GetSettings()
+	c.program.err.Line(term.Dim, "%s answers in this conversation from the next step on.", fields[0])
+	return nil
+}
+
+func (c *chat) wordTools(ctx context.Context, _ string) error {
+	return c.program.listTools(ctx, c.program.err, c.at.GetConversationId(), false)
+}
+
+func (c *chat) wordAgents(ctx context.Context, _ string) error {
+	return c.program.listAgents(ctx, c.program.err)
+}
+
+func (c *chat) wordRename(ctx context.Context, title string) error {
+	if title == "" {
+		return Errorf(Invalid, "/rename needs a title")
+	}
+	c.page.Titled(title)
+	_, err := c.server.Agent.UpdateConversation(ctx, &agentv1.UpdateConversationRequest{
+		ConversationId: c.at.GetConversationId(), Title: &title,
+	})
+	if err != nil {
+		return fmt.Errorf("rename: %w", err)
+	}
+	c.at.Title = title
+	c.program.err.Line(term.Dim, "%s  %s", c.at.GetHandle(), title)
+	return nil
+}
+
+func (c *chat) wordArchive(ctx context.Context, _ string) error {
+	id := c.at.GetConversationId()
+	c.exit() // its end is no news
+	if _, err := c.server.Agent.ArchiveConversation(ctx, &agentv1.ArchiveConversationRequest{ConversationId: id}); err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	c.page.Forget()
+	c.program.err.Line(term.Dim, "Archived: `throwbar conversations reopen %s` opens it again. The next message begins a new one.", id)
+	return nil
+}
+
+func (c *chat) wordNew(context.Context, string) error {
+	if c.turn != "" {
+		c.program.err.Line(term.Dim, "The turn in %s goes on.", c.at.GetHandle())
+	}
+	c.exit()
+	c.page.Forget()
+	c.program.err.Line(term.Dim, "The next message begins a new conversation.")
+	return nil
+}
+
+func (c *chat) wordOpen(ctx context.Context, ref string) error {
+	if ref == "" {
+		return Errorf(Invalid, "/open needs the handle of a conversation: `throwbar conversations list` lists them")
+	}
+	at, err := c.program.conversation(ctx, c.server, ref)
+	if err != nil {
+		return err
+	}
+	if at.GetArchived() {
+		return Errorf(Failed, "conversation %s is archived: `throwbar conversations reopen %s` opens it again", ref, at.GetConversationId())
+	}
+	c.page.Forget()
+	if err := c.enter(ctx, at, at.GetSequence()); err != nil {
+		return err
+	}
+	c.head()
+	return nil
+}
