@@ -293,6 +293,35 @@ func TestWhatWasDecidedAroundAKill(t *testing.T) {
 	}
 }
 
+// A stop that was written down before the kill still stops: what the turn waited for is taken back, and nobody can say yes
+// to it any more.
+func TestAStopThatAKillOvertook(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, cfg app.Config) {
+		url := "https://stopped.example/"
+		r := newResumed(t, cfg.Store.URL, func(device string) []modeltest.Step { return []modeltest.Step{opening(device, url)} })
+		r.begin(haltNever, true)
+		a := r.waits()
+		r.kill()
+		cfg.DataDir = r.dir
+		if _, err := database(t, cfg).ExecContext(t.Context(), "update agt_turn set stopping = true where state = 'running'"); err != nil {
+			t.Fatal(err)
+		}
+		r.start(haltNever)
+		got := r.ended()
+		if end := got.events[len(got.events)-1].GetTurnEnded().GetReason(); end != agentv1.TurnEnd_TURN_END_STOPPED || len(got.results()) != 1 {
+			t.Errorf("events: %v", got.events)
+		}
+		apptest.Eventually(t, "the approval is withdrawn", func() bool {
+			res, err := approvals(t, r.server()).GetApproval(t.Context(), &controlv1.GetApprovalRequest{ApprovalId: a.GetApprovalId()})
+			return err == nil && res.GetApproval().GetState() == controlv1.ApprovalState_APPROVAL_STATE_WITHDRAWN
+		})
+		if r.tape.times(url) != 0 {
+			t.Error("it was opened")
+		}
+	})
+}
+
 // askedByAnAgent is a server with the stranger whose agent was asked to brew, and that is stopped while it waits.
 func askedByAnAgent(t *testing.T, cfg app.Config) (app.Config, *kettle, string, *modeltest.Server) {
 	t.Helper()
