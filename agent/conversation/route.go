@@ -256,7 +256,7 @@ func (b *Book) suppress(ctx context.Context, t *thread, letter *Letter, change C
 // enqueue lets a letter wait. The caller holds t.mu.
 func (b *Book) enqueue(ctx context.Context, t *thread, letter Letter, change Change) error {
 	if len(t.queue) >= b.limits().Queue {
-		return errorf(Full, "%d messages wait in this conversation already: wait until they are read, or remove some", len(t.queue))
+		return errorf(Busy, "%d messages wait in this conversation already: wait until they are read, or remove some", len(t.queue))
 	}
 	change.Letters = append(change.Letters, Move{Letter: letter, New: true})
 	waits := &agentv1.Event{Kind: &agentv1.Event_Queued{Queued: letter.Message()}}

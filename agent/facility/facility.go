@@ -178,7 +178,7 @@ func codeOf(code conversation.Code) commandv1.ErrorCode {
 	switch code {
 	case conversation.NotFound:
 		return commandv1.ErrorCode_ERROR_CODE_NOT_FOUND
-	case conversation.Unavailable, conversation.Full:
+	case conversation.Unavailable, conversation.Busy:
 		return commandv1.ErrorCode_ERROR_CODE_BUSY
 	case conversation.Ambiguous, conversation.Invalid:
 		return commandv1.ErrorCode_ERROR_CODE_INVALID
