@@ -38,7 +38,7 @@ func CarriesImages(m Message) bool {
 // Images of results move into a user message after them, and images in a form that providers refuse become a remark. Strings
 // are valid UTF-8 without NUL.
 func Repair(messages []Message) []Message {
-	r := repairer{ids: make(map[string]bool)}
+	r := repairer{ids: make(map[string]bool, len(messages)), in: make([]Message, 0, len(messages)), out: make([]Message, 0, len(messages)+1)}
 	for _, m := range messages {
 		m = tidied(m)
 		switch {
@@ -111,7 +111,7 @@ func (r *repairer) assistant(i int, m Message) {
 	if len(r.out) == r.head {
 		r.out = append(r.out, Message{Role: RoleUser, Text: opening})
 	}
-	results := make([]Message, 0, len(m.Calls))
+	r.out = append(r.out, m) // shares its calls, which are mended below
 	follow := Message{Role: RoleUser, Text: imagesText}
 	for j, call := range m.Calls {
 		result := r.result(r.results[i][j])
@@ -133,9 +133,8 @@ func (r *repairer) assistant(i int, m Message) {
 		if result.Text == "" {
 			result.Text = noOutput
 		}
-		results = append(results, result)
+		r.out = append(r.out, result)
 	}
-	r.out = append(append(r.out, m), results...)
 	if len(follow.Images) > 0 {
 		r.out = append(r.out, follow)
 	}
