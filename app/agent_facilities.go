@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"throwbar.dev/throwbar/agent/facility"
@@ -68,5 +69,6 @@ func (u undoer) undo(ctx context.Context, undo facility.Undo, asked func(*contro
 	return u.dispatcher.Undo(ctx, dispatch.UndoRequest{
 		Workspace: undo.Workspace, Principal: undo.Principal, Conversation: undo.Conversation, Origin: undo.Origin,
 		RequestID: undo.Key, Again: undo.Again, Command: undo.Command, Device: undo.Device, Asked: asked,
+		Stays: func(cause error) bool { return undo.Durable && errors.Is(cause, turn.ErrShutdown) },
 	})
 }

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -125,6 +126,36 @@ func testAnAgentHasAnotherOneWork(t *testing.T, cfg app.Config) {
 	says(t, w.lastResult("A", summons).GetContent(), "scout: Looks around.", "closer: Closes tabs.")
 	if n := len(w.children(w.id("A"))); n != 1 {
 		t.Errorf("%d children", n)
+	}
+}
+
+// A person can begin a conversation as an agent of a definition: it has its tools and its prompt.
+func TestAPersonBeginsAsADefinedAgent(t *testing.T) {
+	t.Parallel()
+	w := newCrew(t, withAgents(app.Config{}))
+	var offered sync.Map
+	w.plan("boss", func(r *modeltest.Received) modeltest.Reply {
+		for _, tool := range r.Tools {
+			offered.Store(tool.Name, true)
+		}
+		return modeltest.Text("ready")
+	})
+	res, err := w.agents.CreateConversation(t.Context(), &agentv1.CreateConversationRequest{Title: "my boss", Agent: "boss"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := res.GetConversation().GetConversationId()
+	if _, err := w.agents.Send(t.Context(), &agentv1.SendRequest{ConversationId: &id, Message: "are you ready?"}); err != nil {
+		t.Fatal(err)
+	}
+	w.settled()
+	for name, want := range map[string]bool{summons: true, fetches: true, sends: false, reads: false} {
+		if _, got := offered.Load(name); got != want {
+			t.Errorf("%s is offered: %v", name, got)
+		}
+	}
+	if c := w.conversation(id); c.GetAgent() != "boss" || c.GetParentId() != "" {
+		t.Errorf("it is %v", c)
 	}
 }
 

@@ -17,7 +17,7 @@ func (f *Facilities) undo(ctx context.Context, call turn.FacilityCall, in *agent
 		return nil, refuse(commandv1.ErrorCode_ERROR_CODE_UNSUPPORTED, "nothing can be undone here")
 	}
 	res, err := f.config.Undoer.Undo(ctx, Undo{
-		Workspace: call.Workspace, Principal: call.Conversation, Conversation: call.Root, Origin: call.Origin, Key: call.Key, Again: call.Again,
+		Workspace: call.Workspace, Principal: call.Conversation, Conversation: call.Root, Origin: call.Origin, Key: call.Key, Again: call.Again, Durable: call.Durable,
 		Command: in.GetCommandId(), Device: in.GetDeviceId(), Asked: call.Asked, Resolved: call.Resolved,
 	})
 	if err != nil {

@@ -1,0 +1,90 @@
+package app_test
+
+import (
+	"slices"
+	"testing"
+
+	"throwbar.dev/throwbar/agent/model/modeltest"
+	"throwbar.dev/throwbar/app"
+	"throwbar.dev/throwbar/app/apptest"
+	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
+)
+
+// An agent brings back what it has closed, by the road of every other command: policy may have a person asked, who decides
+// in the agent's conversation, and nothing is undone twice.
+func TestAnAgentUndoes(t *testing.T) {
+	t.Parallel()
+	onEach(t, testAnAgentUndoes)
+}
+
+func testAnAgentUndoes(t *testing.T, cfg app.Config) {
+	w := newCrew(t, cfg)
+	startSim(t, w.Server, "laptop")
+	waits(t, w.Server)
+	w.begin("A", steps(modeltest.Use("listTabs", map[string]any{"pageSize": 3}),
+		modeltest.Use("closeTabs", `{"tabIds":"{{listTabs.tabId}}"}`), modeltest.Text("closed")))
+	w.say("A", "close three")
+	w.settled()
+	if n := openTabs(t, w.Server); n != 37 {
+		t.Fatalf("%d tabs are open", n)
+	}
+	undoing := steps(modeltest.Use("undo", map[string]any{}), modeltest.Text("it is back"))
+	w.plan("A", undoing)
+
+	remove := rule(t, w.Server, &controlv1.PolicyRule{Tool: "restoreTabs", Verdict: controlv1.Verdict_VERDICT_ASK})
+	w.say("A", "bring them back")
+	a := waiting(t, w.Server)
+	if a.GetConversationId() != w.id("A") || a.GetPrincipal() != w.id("A") {
+		t.Errorf("asked for %s in %s", a.GetPrincipal(), a.GetConversationId())
+	}
+	apptest.Eventually(t, "the conversation says that it waits", func() bool { return w.get("A").GetStatus() == isWaiting })
+	decide(t, w.Server, a, false)
+	w.settled()
+	says(t, w.lastResult("A", "undo").GetContent(), "not now")
+	if n := openTabs(t, w.Server); n != 37 {
+		t.Errorf("%d tabs are open", n)
+	}
+	if !slices.ContainsFunc(w.events("A"), func(e *agentv1.Event) bool { return e.GetApprovalResolved().GetState() == "denied" }) {
+		t.Error("the conversation does not say how it was decided")
+	}
+	remove()
+
+	w.say("A", "now you may")
+	w.settled()
+	says(t, w.lastResult("A", "undo").GetContent(), `"restored":3`, "laptop")
+	if n := openTabs(t, w.Server); n != 40 {
+		t.Errorf("%d tabs are open", n)
+	}
+	w.say("A", "again")
+	w.settled()
+	says(t, w.lastResult("A", "undo").GetContent(), `"ok":false`, "nothing to undo")
+}
+
+// Whoever asks and goes away takes the agents along that were started for it.
+func TestACallerThatGoesAwayTakesItsAgentsAlong(t *testing.T) {
+	t.Parallel()
+	w := newCrew(t, withAgents(app.Config{}))
+	held := modeltest.Text("never said")
+	held.Hold = make(chan struct{})
+	w.plan("scout", replies(held))
+	w.begin("A", then(replies(summon("scout", "count them")), tells(summons)), summons, fetches)
+	id := w.id("A")
+	stream, err := w.agents.Chat(t.Context(), &agentv1.ChatRequest{ConversationId: &id, Message: "how many are there?"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	apptest.Eventually(t, "the scout works", func() bool {
+		children := w.children(id)
+		return len(children) == 1 && children[0].GetRunning()
+	})
+	_ = stream.Close()
+	w.settled()
+	for _, name := range []string{id, w.children(id)[0].GetConversationId()} {
+		if !slices.ContainsFunc(w.eventsOf(name), func(e *agentv1.Event) bool {
+			return e.GetTurnEnded().GetReason() == agentv1.TurnEnd_TURN_END_STOPPED
+		}) {
+			t.Errorf("%s was not stopped", name)
+		}
+	}
+}
