@@ -124,59 +124,35 @@ func TestAgentsWakeAConversationSixTimes(t *testing.T) {
 // R178, R186: a message to a busy conversation costs nothing; the turn that it begins at the end costs a wake.
 func TestAMessageThatWaitsCostsAWakeWhenItIsRead(t *testing.T) {
 	t.Parallel()
-	g := newGated()
-	s := newShelf(t, g.act)
+	s := newShelf(t, nil)
 	b, err := s.Create(t.Context(), "w", "b", nil, "")
 	s.check(err)
-	s.say(b.ID, "work")
-	<-g.begun
-	s.say("", "send")
-	<-g.begun
-	sent := make(chan conversation.Delivered, 3)
-	g.release <- yes // of either: both stand still
-	if s.get(b.ID).Status == agentv1.ConversationStatus_CONVERSATION_STATUS_IDLE {
-		s.say(b.ID, "work")
-		<-g.begun
-	} else {
-		s.say("", "send")
-		<-g.begun
-	}
-	do := func(ctx context.Context, task turn.Task) error {
-		if task.Conversation != b.ID {
+	works, enough := make(chan struct{}), make(chan struct{})
+	s.act = func(ctx context.Context, book *conversation.Book, task turn.Task) error {
+		switch {
+		case last(task) == "work":
+			close(works)
+			<-enough
+		case task.Conversation != b.ID:
 			for range 3 {
-				told, err := agentSays(ctx, s.Book, task, b.ID, "news", id())
-				s.check(err)
-				sent <- told
+				told, err := agentSays(ctx, book, task, b.ID, "news", id())
+				if err != nil || told.Delivery != hasQueued {
+					t.Errorf("%+v, %v", told, err)
+				}
 			}
 		}
-		return yes(ctx, task)
+		return answers(ctx, task, "yes")
 	}
-	sender := make(chan struct{})
-	s.act = echo
-	g.release <- func(ctx context.Context, task turn.Task) error {
-		if task.Conversation == b.ID {
-			<-sender
-			return yes(ctx, task)
-		}
-		defer close(sender)
-		return do(ctx, task)
+	s.say(b.ID, "work")
+	<-works
+	s.events(s.say("", "send").Conversation.ID)
+	if got := s.get(b.ID); got.Wakes != conversation.DefaultWakes || got.Queued != 3 {
+		t.Errorf("%+v", got)
 	}
-	g.release <- func(ctx context.Context, task turn.Task) error {
-		if task.Conversation == b.ID {
-			<-sender
-			return yes(ctx, task)
-		}
-		defer close(sender)
-		return do(ctx, task)
-	}
-	for range 3 {
-		if told := <-sent; told.Delivery != hasQueued {
-			t.Errorf("%+v", told)
-		}
-	}
+	close(enough)
 	events := s.events(b.ID)
-	if turns := started(events); len(turns[len(turns)-1]) != 3 || s.get(b.ID).Wakes != conversation.DefaultWakes-1 {
-		t.Errorf("turns %q, %d wakes", turns, s.get(b.ID).Wakes)
+	if got := s.get(b.ID); fmt.Sprint(started(events)) != "[[work] [news news news]]" || got.Wakes != conversation.DefaultWakes-1 {
+		t.Errorf("turns %q, %d wakes", started(events), got.Wakes)
 	}
 }
 

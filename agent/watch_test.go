@@ -121,7 +121,7 @@ func TestFollowersMissNothingAndGetNothingTwice(t *testing.T) {
 			if f.last() == uint64(len(want)) {
 				break
 			}
-			f.follow(t.Context(), 1, "")
+			f.follow(t.Context(), 1, "-")
 		}
 		if len(f.wrong) > 0 || f.last() != uint64(len(want)) {
 			t.Fatalf("follower %d: %d of %d events, %q", i, f.last(), len(want), f.wrong)
@@ -243,7 +243,7 @@ func TestASlowFollowerIsCutOff(t *testing.T) {
 	}
 	expectError(t, err, conversation.Slow)
 	f := &follower{shelf: s, id: row.ID}
-	f.follow(t.Context(), len(events), "")
+	f.follow(t.Context(), len(events)+1, "-")
 	if f.last() != uint64(len(events)) || len(f.wrong) > 0 {
 		t.Errorf("%d events, %v", f.last(), f.wrong)
 	}

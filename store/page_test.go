@@ -177,12 +177,13 @@ func (r rows) insertApproval(ctx context.Context, q *db.Queries, n int) error {
 // insertAgenda writes what a conversation is about to do.
 func (r rows) insertAgenda(ctx context.Context, q *db.Queries, n int) error {
 	id := r.conversations[n].ID
+	_, err := q.InsertQueued(ctx, r.queued[n])
 	return errors.Join(
+		err,
 		q.InsertChain(ctx, db.InsertChainParams{ID: id, Workspace: r.conversations[n].Workspace, RootID: id, WakesLeft: 12, CreatedAt: at}),
 		q.InsertTurn(ctx, db.InsertTurnParams{
 			ID: id, ConversationID: id, State: "running", Durable: true, Speaker: 1, ChainID: id, Choice: []byte{}, StartedAt: at,
 		}),
-		q.InsertQueued(ctx, r.queued[n]),
 		q.PutOutput(ctx, db.PutOutputParams{ConversationID: id, CallID: "c", Body: []byte("whole")}),
 	)
 }

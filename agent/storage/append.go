@@ -235,12 +235,11 @@ func (e *encoded) deliver(ctx context.Context, q *db.Queries) error {
 				return fmt.Errorf("read number of last message: %w", err)
 			}
 			row.N = last + 1
-			err = q.InsertQueued(ctx, row)
-			if errors.Is(err, store.ErrConflict) {
-				return fmt.Errorf("%w: %w", conversation.ErrKnown, err)
-			}
-			if err != nil {
+			switch n, err := q.InsertQueued(ctx, row); {
+			case err != nil:
 				return fmt.Errorf("insert message: %w", err)
+			case n == 0:
+				return conversation.ErrKnown
 			}
 		case move.Edit:
 			n, err := q.EditQueued(ctx, db.EditQueuedParams{Body: row.Body, Workspace: row.Workspace, ID: row.ID})

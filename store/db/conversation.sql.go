@@ -445,12 +445,13 @@ func (q *Queries) InsertMessage(ctx context.Context, arg InsertMessageParams) er
 	return err
 }
 
-const insertQueued = `-- name: InsertQueued :exec
+const insertQueued = `-- name: InsertQueued :execrows
 insert into agt_queue (
   workspace, id, conversation_id, n, state, mode, sender, chain_id, choice, body, delivery, turn_id, sequence, created_at)
 values (
   $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
   $14)
+on conflict (workspace, id) do nothing
 `
 
 type InsertQueuedParams struct {
@@ -470,8 +471,9 @@ type InsertQueuedParams struct {
 	CreatedAt      int64
 }
 
-func (q *Queries) InsertQueued(ctx context.Context, arg InsertQueuedParams) error {
-	_, err := q.db.ExecContext(ctx, insertQueued,
+// InsertQueued keeps a message that was said; no row if there is one of its id.
+func (q *Queries) InsertQueued(ctx context.Context, arg InsertQueuedParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, insertQueued,
 		arg.Workspace,
 		arg.ID,
 		arg.ConversationID,
@@ -487,7 +489,10 @@ func (q *Queries) InsertQueued(ctx context.Context, arg InsertQueuedParams) erro
 		arg.Sequence,
 		arg.CreatedAt,
 	)
-	return err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 const insertTurn = `-- name: InsertTurn :exec

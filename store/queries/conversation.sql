@@ -113,12 +113,14 @@ where t.state = 'running' and t.conversation_id > @after_id
 order by t.conversation_id
 limit @page_size;
 
--- name: InsertQueued :exec
+-- InsertQueued keeps a message that was said; no row if there is one of its id.
+-- name: InsertQueued :execrows
 insert into agt_queue (
   workspace, id, conversation_id, n, state, mode, sender, chain_id, choice, body, delivery, turn_id, sequence, created_at)
 values (
   @workspace, @id, @conversation_id, @n, @state, @mode, @sender, @chain_id, @choice, @body, @delivery, @turn_id, @sequence,
-  @created_at);
+  @created_at)
+on conflict (workspace, id) do nothing;
 
 -- name: GetQueued :one
 select * from agt_queue where workspace = @workspace and id = @id;
