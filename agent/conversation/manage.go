@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"throwbar.dev/throwbar/agent/tool"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 	configv1 "throwbar.dev/throwbar/gen/go/throwbar/config/v1"
 )
@@ -306,6 +307,15 @@ func (b *Book) tellChanged(ctx context.Context, t *thread, change Change) error 
 	message.Sequence, message.UpdatedAt = t.c.Sequence+1, timestamppb.New(b.config.Now())
 	change.Events = append(change.Events, &agentv1.Event{Kind: &agentv1.Event_ConversationChanged{ConversationChanged: message}})
 	return b.commit(ctx, t, change)
+}
+
+// Access is what the agent of a conversation may use now.
+func (b *Book) Access(ctx context.Context, workspace, ref string) (tool.Access, error) {
+	row, err := b.Get(ctx, workspace, ref)
+	if err != nil {
+		return tool.Access{}, err
+	}
+	return b.access(ctx, row.Conversation)
 }
 
 // Definitions are the agents that can be started by name.

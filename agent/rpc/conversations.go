@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"throwbar.dev/throwbar/agent/conversation"
+	"throwbar.dev/throwbar/agent/tool"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 )
 
@@ -166,15 +167,13 @@ func (h *handler) ListTools(ctx context.Context, req *agentv1.ListToolsRequest) 
 	if err != nil {
 		return nil, err
 	}
-	var grants *agentv1.Grants
+	var access tool.Access
 	if req.ConversationId != nil {
-		row, err := h.config.Book.Get(ctx, workspace, req.GetConversationId())
-		if err != nil {
+		if access, err = h.config.Book.Access(ctx, workspace, req.GetConversationId()); err != nil {
 			return nil, coded(err)
 		}
-		grants = row.Settings.GetGrants()
 	}
-	return toolsOf(h.config.Tools, grants), nil
+	return toolsOf(h.config.Tools, access), nil
 }
 
 // ListModels lists the models that are configured.
@@ -184,7 +183,7 @@ func (h *handler) ListModels(context.Context, *agentv1.ListModelsRequest) (*agen
 
 // ListAgents lists the agents that are defined.
 func (h *handler) ListAgents(context.Context, *agentv1.ListAgentsRequest) (*agentv1.ListAgentsResponse, error) {
-	return agentsOf(h.config.Book.Definitions()), nil
+	return agentsOf(h.config.Tools, h.config.Book.Definitions()), nil
 }
 
 // GetModel says whether a model is set.

@@ -79,11 +79,14 @@ func queuePage(letters []conversation.Letter, limit int) *agentv1.ListQueueRespo
 	return res
 }
 
-// toolsOf lists the tools, and which of them an agent with some grants has.
-func toolsOf(set *tool.Set, _ *agentv1.Grants) *agentv1.ListToolsResponse {
+// toolsOf lists the tools, and which of them an agent has.
+func toolsOf(set *tool.Set, access tool.Access) *agentv1.ListToolsResponse {
+	view := set.View(access)
 	res := &agentv1.ListToolsResponse{}
 	for _, t := range set.Tools() {
-		res.Tools = append(res.Tools, &agentv1.ToolInfo{Name: t.Name, Summary: t.Entry.Summary, Available: true})
+		res.Tools = append(res.Tools, &agentv1.ToolInfo{
+			Name: t.Name, Group: t.Entry.Family, Summary: t.Entry.Summary, Granted: t.Entry.Facility.GetGranted(), Available: view.Has(t),
+		})
 	}
 	slices.SortFunc(res.Tools, func(a, b *agentv1.ToolInfo) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return res
@@ -107,11 +110,12 @@ func modelsOf(models []turn.Choice) *agentv1.ListModelsResponse {
 	return res
 }
 
-func agentsOf(definitions []*configv1.AgentDefinition) *agentv1.ListAgentsResponse {
+func agentsOf(set *tool.Set, definitions []*configv1.AgentDefinition) *agentv1.ListAgentsResponse {
 	res := &agentv1.ListAgentsResponse{}
 	for _, d := range definitions {
+		access := set.Listed(d.GetTools())
 		res.Agents = append(res.Agents, &agentv1.AgentInfo{
-			Name: d.GetName(), Description: d.GetDescription(), Grants: &agentv1.Grants{Only: d.GetTools()},
+			Name: d.GetName(), Description: d.GetDescription(), Grants: &agentv1.Grants{Only: access.Only, Extra: access.Extra},
 			Model: &agentv1.ModelChoice{Models: d.GetModels(), Effort: d.GetEffort()},
 		})
 	}

@@ -2,6 +2,8 @@ package rpc
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"throwbar.dev/throwbar/agent/conversation"
+	"throwbar.dev/throwbar/agent/tool"
+	"throwbar.dev/throwbar/catalog"
+	"throwbar.dev/throwbar/gen"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 )
 
@@ -74,5 +79,36 @@ func TestARequestKeepsAllItSays(t *testing.T) {
 	}
 	if pageSize(0) != 100 || pageSize(7) != 7 || pageSize(5000) != 1000 {
 		t.Error("page sizes")
+	}
+}
+
+func TestToolsSayWhatAnAgentHas(t *testing.T) {
+	t.Parallel()
+	c, err := catalog.New(gen.Descriptors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := tool.NewSet(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := func(a tool.Access, name string) *agentv1.ToolInfo {
+		all := toolsOf(set, a).GetTools()
+		if !slices.IsSortedFunc(all, func(a, b *agentv1.ToolInfo) int { return strings.Compare(a.GetName(), b.GetName()) }) {
+			t.Error("out of order")
+		}
+		return all[slices.IndexFunc(all, func(i *agentv1.ToolInfo) bool { return i.GetName() == name })]
+	}
+	if i := info(tool.Access{}, "searchTabs"); !i.GetAvailable() || i.GetGranted() || i.GetGroup() == "" || i.GetSummary() == "" {
+		t.Errorf("%v", i)
+	}
+	if i := info(tool.Access{Denied: []string{"searchTabs"}}, "searchTabs"); i.GetAvailable() {
+		t.Errorf("%v", i)
+	}
+	if i := info(tool.Access{}, "readConversation"); i.GetAvailable() || !i.GetGranted() {
+		t.Errorf("%v", i)
+	}
+	if i := info(tool.Access{Extra: []string{"readConversation"}}, "readConversation"); !i.GetAvailable() {
+		t.Errorf("%v", i)
 	}
 }
