@@ -1,6 +1,7 @@
 package tooltest
 
 import (
+	"errors"
 	"math/rand/v2"
 	"strings"
 
@@ -17,14 +18,41 @@ import (
 // stay unset: they are not offered.
 func Random(random *rand.Rand, md protoreflect.MessageDescriptor) *dynamicpb.Message {
 	g := generator{random, map[protoreflect.FieldDescriptor]bool{}}
-	for range 300 {
+	for range 20 {
 		m := dynamicpb.NewMessage(md)
 		g.fill(m, 3)
-		if protovalidate.Validate(m) == nil {
-			return m
+		for range 6 {
+			var invalid *protovalidate.ValidationError
+			if err := protovalidate.Validate(m); err == nil {
+				return m
+			} else if !errors.As(err, &invalid) {
+				return nil
+			}
+			for _, v := range invalid.Violations {
+				g.mend(m, v.Proto.GetField().GetElements())
+			}
 		}
 	}
 	return nil
+}
+
+// mend takes out a value that breaks a rule, or makes another where there has to be one.
+func (g generator) mend(m protoreflect.Message, path []*validate.FieldPathElement) {
+	for i, element := range path {
+		fd := m.Descriptor().Fields().ByNumber(protoreflect.FieldNumber(element.GetFieldNumber()))
+		if fd == nil {
+			return
+		}
+		if i < len(path)-1 && fd.Message() != nil && !fd.IsList() && !fd.IsMap() && m.Has(fd) {
+			m = m.Mutable(fd).Message()
+			continue
+		}
+		m.Clear(fd)
+		if g.required(fd) {
+			g.field(m, fd, catalog.Rules(fd), 1)
+		}
+		return
+	}
 }
 
 type generator struct {
