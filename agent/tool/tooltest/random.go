@@ -17,7 +17,7 @@ import (
 // Random makes a random message that meets all its rules, or nil if none was found in some tries. Fields of type Any
 // stay unset: they are not offered.
 func Random(random *rand.Rand, md protoreflect.MessageDescriptor) *dynamicpb.Message {
-	g := generator{random, map[protoreflect.FieldDescriptor]bool{}}
+	g := generator{random, map[protoreflect.MessageDescriptor]map[protoreflect.FieldNumber]bool{}}
 	for range 20 {
 		m := dynamicpb.NewMessage(md)
 		g.fill(m, 3)
@@ -57,16 +57,16 @@ func (g generator) mend(m protoreflect.Message, path []*validate.FieldPathElemen
 
 type generator struct {
 	*rand.Rand
-	must map[protoreflect.FieldDescriptor]bool // whether a field is required
+	must map[protoreflect.MessageDescriptor]map[protoreflect.FieldNumber]bool // the required fields of a message
 }
 
 func (g generator) required(fd protoreflect.FieldDescriptor) bool {
-	must, ok := g.must[fd]
+	must, ok := g.must[fd.ContainingMessage()]
 	if !ok {
-		must = catalog.Required(fd)
-		g.must[fd] = must
+		must = catalog.RequiredFields(fd.ContainingMessage())
+		g.must[fd.ContainingMessage()] = must
 	}
-	return must
+	return must[fd.Number()]
 }
 
 func (g generator) fill(m protoreflect.Message, depth int) {
