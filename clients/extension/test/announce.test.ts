@@ -25,7 +25,7 @@ const text = (value: string): Kind => ({ case: "textDelta", value: { text: value
 
 test("text is said in whole sentences, and the rest when it is complete; never twice", () => {
   const reader = new Reader();
-  reader.thread = withMessage(emptyThread, "hi");
+  reader.thread = withMessage(emptyThread, "hi", "m1");
   for (const piece of ["I loo", "k. There ", "are 3.5 tabs", "\nand", " more"]) {
     reader.hear(text(piece));
   }

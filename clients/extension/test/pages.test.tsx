@@ -276,7 +276,6 @@ test("a panel streams, folds tools, and shows Stop while it runs", async () => {
   await vi.waitFor(() => expect(agent.stopped).toEqual(["conv"]));
   agent.say({ case: "message", value: { role: Role.ASSISTANT, text: "<b>Hello" } });
   agent.say({ case: "turnEnded", value: { reason: TurnEnd.ANSWERED } });
-  agent.end();
   await sending;
   await vi.waitFor(() => expect(root.querySelector("#stop")).toBeNull());
   expect(find("#lines .agent p").innerHTML).toBe("&lt;b&gt;Hello");

@@ -62,6 +62,10 @@ export class Announcer {
         this.#ended(thread, this.#said, polite);
       } else if (line.kind === "notice" || line.kind === "error") {
         polite.push(visible(line.text));
+      } else if (line.kind === "other") {
+        polite.push(`The agent of ${visible(line.handle)} writes: ${visible(line.text)}`);
+      } else if (line.kind === "child") {
+        polite.push(`An agent was started: ${visible(line.agent)}`);
       }
       this.#said++;
       this.#offset = 0;

@@ -40,9 +40,10 @@ export const ApprovalCard: FunctionComponent<CardProps> = ({ approvalId, inbox, 
   useEffect(() => {
     void inbox.load(approvalId).then(() => setLooked(true));
   }, [inbox, approvalId]);
-  // Whichever says first that it has ended: the conversation or the feed of approvals.
+  // Whichever says first that it has ended: the conversation or the feed of approvals, which knows best how.
   const told = line?.state ?? "pending";
-  const state = told !== "pending" ? told : stateNames[approval?.state ?? ApprovalState.PENDING];
+  const fed = stateNames[approval?.state ?? ApprovalState.PENDING];
+  const state = told === "pending" || (told === "resolved" && fed !== "pending") ? fed : told;
   const pending = state === "pending";
   useEffect(() => {
     // The buttons are gone; whoever was at them stays where they were.
@@ -163,6 +164,8 @@ export function endText(state: string, mine: boolean): string {
       return "Nobody decided in time. It was not denied, and nothing ran";
     case "withdrawn":
       return "Not needed any more. Nothing ran";
+    case "resolved":
+      return "It does not wait any more";
     case "void":
       return "Does not count any more, because something has changed";
     default:

@@ -1,9 +1,19 @@
 /** What the panel does: it sends, follows, stops, and comes back to a conversation that goes on without it. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { callText } from "@throwbar/es/errors";
+import type { Event } from "@throwbar/es/pb/agent";
 import type { LinkStatus } from "../bridge/messages.js";
-import type { Agent, Conversation, Model } from "./agent.js";
-import { emptyThread, type Thread, withEvent, withMessage, withoutUnsent } from "./thread.js";
+import { type Agent, type Conversation, type Model, type Outgoing, type Sent, statusOf } from "./agent.js";
+import {
+  emptyThread,
+  joining,
+  type Thread,
+  withEvent,
+  withMessage,
+  withoutUnsent,
+  withSent,
+  withStatus,
+} from "./thread.js";
 import { alone, type Together } from "./together.js";
 
 export interface ChatState {
@@ -20,6 +30,8 @@ export interface ChatState {
   readonly ready: "ready" | "unpaired" | "tokenless";
   /** Undefined before the first answer. */
   readonly conversations: readonly Conversation[] | undefined;
+  /** Undefined until somebody asks for them. */
+  readonly archived: readonly Conversation[] | undefined;
   /** Goes up when another conversation is shown, or a message is taken back. */
   readonly view: number;
 }
@@ -37,15 +49,22 @@ export interface ChatParts {
   readonly drafts?: Drafts;
   readonly keepDrafts?: (drafts: Drafts) => void;
   readonly together?: Together;
+  /** Makes the id of a message. */
+  readonly newId?: () => string;
 }
 
 const lookEveryMs = 1000;
 const listEveryMs = 10_000;
 const retryStepMs = 1000;
 const retryMostMs = 10_000;
-/** Streams of turns that all panels of a profile hold at most: a browser has six connections to a server. */
+/** Streams of conversations that all panels of a profile hold at most: a browser has six connections to a server. */
 const maxStreams = 2;
 const maxDrafts = 50;
+/** The server shows again and again that a stream is alive. */
+const silentMs = 45_000;
+const sendTries = 3;
+/** Events that are taken in together while a conversation is read. */
+const batch = 500;
 
 /** Whether the server does not accept the token. */
 function isRefusal(error: unknown): boolean {
@@ -62,11 +81,12 @@ export class Chat {
   #state: ChatState;
   #drafts: Drafts;
   #following: AbortController | undefined;
-  /** When the shown conversation had last changed, as far as this panel has read it. */
-  #readUntil = 0;
+  /** The problem that following the conversation had; it goes when that works. */
+  #followProblem = "";
   /** The problem that the list of conversations had; it goes when the list has none. */
   #listProblem = "";
   #retry: (() => void) | undefined;
+  #again: (() => void) | undefined;
 
   constructor(parts: ChatParts) {
     this.#parts = parts;
@@ -81,6 +101,7 @@ export class Chat {
       link: parts.link,
       ready: parts.ready,
       conversations: undefined,
+      archived: undefined,
       view: 0,
     };
   }
@@ -129,6 +150,7 @@ export class Chat {
   /** Tries again now what waits for its next attempt. */
   retry(): void {
     this.#retry?.();
+    this.#again?.();
     void this.refresh();
   }
 
@@ -137,11 +159,11 @@ export class Chat {
     this.#set({ model: await agent.model(), problem: "" });
     await this.refresh();
     if (conversation !== "" && this.#state.thread === emptyThread) {
-      await this.#catchUp(agent, conversation, this.#follow());
+      this.#attach(agent, { ...emptyThread, conversationId: conversation });
     }
   }
 
-  /** Keeps the list of conversations in step, and with it the shown one where somebody else goes on with it, until the signal. */
+  /** Keeps the list of conversations in step, until the signal. */
   async watch(signal: AbortSignal, visible: () => boolean): Promise<void> {
     while (!signal.aborted) {
       await pause(listEveryMs);
@@ -157,12 +179,14 @@ export class Chat {
       return;
     }
     try {
-      this.#set({ conversations: await agent.conversations() });
+      this.#set({ conversations: await agent.conversations(false) });
+      if (this.#state.archived !== undefined) {
+        this.#set({ archived: await agent.conversations(true) });
+      }
       if (this.#state.problem === this.#listProblem) {
         this.#set({ problem: "", refused: false });
       }
       this.#listProblem = "";
-      await this.#comeToDate(agent);
     } catch (error) {
       this.#listProblem = callText(error);
       if (this.#state.problem === "") {
@@ -171,157 +195,249 @@ export class Chat {
     }
   }
 
-  /** Reads what has happened in the shown conversation without this panel. */
-  async #comeToDate(agent: Agent): Promise<void> {
-    const { thread, conversations, loading } = this.#state;
-    const row = conversations?.find(({ id }) => id === thread.conversationId);
-    if (row === undefined || thread.running || loading || row.updatedAt <= this.#readUntil) {
-      return;
-    }
-    this.#readUntil = row.updatedAt;
-    const stop = this.#follow();
-    const events = await agent.events(row.id, thread.sequence);
-    if (!stop.aborted) {
-      this.#take(events);
-      void this.#waitForEnd(agent, stop).catch(() => {});
+  /** Shows a conversation from what a thread already has of it, and follows it until another one is shown. */
+  #attach(agent: Agent, thread: Thread, loading = true): void {
+    const stop = this.#leave();
+    this.#set({ thread, loading });
+    void this.#follow(agent, thread.conversationId, stop);
+  }
+
+  #leave(): AbortSignal {
+    this.#following?.abort();
+    this.#following = new AbortController();
+    return this.#following.signal;
+  }
+
+  /** Follows a conversation whatever happens to the connection: what is stored comes once and in order. */
+  async #follow(agent: Agent, conversationId: string, stop: AbortSignal): Promise<void> {
+    let wait = lookEveryMs;
+    const works = () => {
+      wait = lookEveryMs;
+      if (this.#followProblem !== "" && this.#state.problem === this.#followProblem) {
+        this.#set({ problem: "", refused: false });
+      }
+      this.#followProblem = "";
+    };
+    while (!stop.aborted) {
+      const free = await this.#together.slot("turn", maxStreams);
+      try {
+        await (free === undefined ? this.#look(agent, stop, works) : this.#stream(agent, stop, works));
+      } catch (error) {
+        if (stop.aborted || (await this.#lost(error, conversationId))) {
+          return;
+        }
+        wait = Math.min(wait * 2, retryMostMs);
+      } finally {
+        free?.();
+      }
+      const asked = new Promise<void>((resolve) => {
+        this.#again = resolve;
+      });
+      await Promise.race([pause(wait), asked]);
     }
   }
 
-  /** A conversation that the server does not have any more is left. */
-  async #catchUp(agent: Agent, conversationId: string, stop: AbortSignal): Promise<void> {
-    // What the list says was before what is read now: what happens between is read again, not missed.
-    this.#readUntil = this.#state.conversations?.find(({ id }) => id === conversationId)?.updatedAt ?? 0;
-    this.#set({ loading: true, thread: { ...emptyThread, conversationId } });
+  /** Says what following has failed of. Returns whether it is of no use to try again. */
+  async #lost(error: unknown, conversationId: string): Promise<boolean> {
+    if (ConnectError.from(error).code === Code.NotFound && this.#state.thread.conversationId === conversationId) {
+      await this.begin();
+      return true;
+    }
+    const refused = isRefusal(error);
+    this.#followProblem = callText(error);
+    this.#set({ problem: this.#followProblem, refused, loading: false });
+    return refused; // another token is another panel
+  }
+
+  /** Reads one stream to its end. */
+  async #stream(agent: Agent, stop: AbortSignal, works: () => void): Promise<void> {
+    const silent = new AbortController();
+    const listen = () => setTimeout(() => silent.abort(), silentMs);
+    let timer = listen();
+    let waiting: Event[] = [];
+    const flush = () => {
+      this.#take(waiting);
+      waiting = [];
+    };
+    this.#set({ thread: joining(this.#state.thread) });
+    const { conversationId, sequence } = this.#state.thread;
     try {
-      const events = await agent.events(conversationId, 0n);
-      if (stop.aborted) {
-        return;
+      for await (const { kind } of agent.follow(conversationId, sequence, AbortSignal.any([stop, silent.signal]))) {
+        clearTimeout(timer);
+        timer = listen();
+        if (stop.aborted) {
+          return;
+        }
+        works();
+        switch (kind.case) {
+          case "event":
+            waiting.push(kind.value);
+            if (!this.#state.loading || waiting.length >= batch) {
+              flush();
+            }
+            break;
+          case "caughtUp":
+            flush();
+            this.#set({ loading: false, thread: withStatus(this.#state.thread, statusOf(kind.value.status)) });
+            break;
+          case "unknownPlace": // the server has less than was shown here: all of it is read again
+            this.#set({ loading: true, thread: { ...emptyThread, conversationId } });
+            return;
+        }
       }
-      this.#take(events);
-    } catch (error) {
-      if (stop.aborted) {
-        return;
+    } finally {
+      clearTimeout(timer);
+      silent.abort(); // nobody reads what still comes
+      if (!stop.aborted) {
+        flush();
       }
-      if (ConnectError.from(error).code === Code.NotFound) {
-        await this.begin();
-        return;
-      }
-      this.#set({ thread: emptyThread });
-      throw error;
     }
-    this.#set({ loading: false, thread: { ...this.#state.thread, conversationId } });
-    await this.#waitForEnd(agent, stop);
   }
 
-  #take(events: readonly Parameters<typeof withEvent>[1][]): void {
+  /** Reads what is stored, where other panels hold all the streams that there may be. */
+  async #look(agent: Agent, stop: AbortSignal, works: () => void): Promise<void> {
+    const { conversationId, sequence } = this.#state.thread;
+    const events = await agent.events(conversationId, sequence);
+    if (!stop.aborted) {
+      works();
+      this.#take(events);
+      this.#set({ loading: false });
+    }
+  }
+
+  #take(events: readonly Event[]): void {
     const thread = events.reduce(withEvent, this.#state.thread);
     if (thread !== this.#state.thread) {
       this.#set({ thread });
     }
   }
 
-  /** Reads on where a turn runs that this panel has no stream of. */
-  async #waitForEnd(agent: Agent, stop: AbortSignal): Promise<void> {
-    while (this.#state.thread.running && !stop.aborted) {
-      await pause(lookEveryMs);
-      if (!stop.aborted) {
-        const { conversationId, sequence } = this.#state.thread;
-        const events = await agent.events(conversationId, sequence);
-        if (!stop.aborted) {
-          this.#take(events);
-        }
-      }
-    }
-  }
-
-  #follow(): AbortSignal {
-    this.#following?.abort();
-    this.#following = new AbortController();
-    return this.#following.signal;
-  }
-
-  /** Sends a message. While a turn runs nothing is sent: false. */
-  async send(text: string): Promise<boolean> {
+  /** Sends a message. While a turn runs it waits for its end, or enters it at its next step. */
+  async send(text: string, steer = false): Promise<boolean> {
     const { agent } = this.#parts;
     const message = text.trim();
-    if (agent === undefined || message === "" || this.#state.thread.running) {
+    if (agent === undefined || message === "") {
       return false;
     }
-    const stop = this.#follow();
-    const { sequence } = this.#state.thread;
-    this.#set({ thread: withMessage(withoutUnsent(this.#state.thread), message), problem: "" });
-    const free = await this.#together.slot("turn", maxStreams);
+    const { thread, view } = this.#state;
+    const { conversationId, running } = thread;
+    const messageId = (this.#parts.newId ?? (() => crypto.randomUUID()))();
+    if (!running) {
+      this.#set({ thread: withMessage(withoutUnsent(thread), message, messageId) });
+    }
+    this.#set({ problem: "" });
+    const same = () => this.#state.view === view && this.#state.thread.conversationId === conversationId;
     try {
-      await this.#turn(agent, message, stop, free !== undefined);
+      const sent = await this.#deliver(agent, { conversationId, text: message, messageId, steer });
+      if (same()) {
+        this.#arrived(agent, sent, messageId);
+        await this.#parts.keepConversation(sent.conversationId);
+      }
     } catch (error) {
-      free?.();
-      await this.#lost(agent, error, stop, sequence);
-    } finally {
-      free?.();
+      if (same()) {
+        this.#notSent(error, message, running);
+      }
     }
     void this.refresh();
     return true;
   }
 
-  /** Follows a turn: by its stream, or where there are too many of those by what is stored. */
-  async #turn(agent: Agent, message: string, stop: AbortSignal, streamed: boolean): Promise<void> {
-    const leave = new AbortController();
-    const signal = AbortSignal.any([stop, leave.signal]);
-    for await (const event of agent.chat(this.#state.thread.conversationId, message, signal)) {
-      if (stop.aborted) {
-        return;
-      }
-      await this.#keep(event.conversationId);
-      this.#take([event]);
-      if (!streamed) {
-        break; // it has begun, and goes on by itself
-      }
-    }
-    leave.abort();
-    await this.#waitForEnd(agent, stop);
-  }
-
-  async #keep(conversationId: string): Promise<void> {
-    if (conversationId !== "" && conversationId !== this.#state.thread.conversationId) {
-      this.#readUntil = 0;
-      await this.#parts.keepConversation(conversationId);
-      void this.refresh();
+  #arrived(agent: Agent, { conversationId, sequence, waits }: Sent, messageId: string): void {
+    const thread = withSent(this.#state.thread, messageId, waits);
+    if (thread.conversationId === "") {
+      // What comes is news from the first event on.
+      this.#attach(agent, { ...thread, conversationId, sequence }, false);
+    } else {
+      this.#set({ thread });
     }
   }
 
-  /** The stream is gone, which need not mean that the turn is. Before is the last event from before the message. */
-  async #lost(agent: Agent, error: unknown, stop: AbortSignal, before: bigint): Promise<void> {
-    if (stop.aborted) {
-      return;
-    }
-    this.#set({ problem: callText(error) });
-    if (this.#state.thread.conversationId === "") {
+  /** The message stays in sight, or goes back into the field where a turn runs. */
+  #notSent(error: unknown, message: string, running: boolean): void {
+    this.#set({ problem: callText(error), refused: isRefusal(error) });
+    if (running) {
+      this.keepDraft(message);
+      this.#set({ view: this.#state.view + 1 });
+    } else {
       this.#set({ thread: { ...this.#state.thread, running: false } });
-      return;
     }
-    try {
-      this.#take(await agent.events(this.#state.thread.conversationId, this.#state.thread.sequence));
-      const { thread } = this.#state;
-      const unsent = thread.lines.some((line) => line.kind === "person" && !line.sent);
-      if (unsent && thread.sequence === before) {
-        this.#set({ thread: { ...thread, running: false } }); // it has not come to a turn
+  }
+
+  /** Sends it again where the answer is lost on the way: by its id the server says it once. */
+  async #deliver(agent: Agent, message: Outgoing): Promise<Sent> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await agent.send(message);
+      } catch (error) {
+        if (attempt === sendTries || ConnectError.from(error).code !== Code.Unavailable) {
+          throw error;
+        }
       }
-      await this.#waitForEnd(agent, stop);
-    } catch {
-      this.#set({ thread: { ...this.#state.thread, running: false } });
+      await pause(attempt * retryStepMs);
     }
   }
 
   async stop(): Promise<void> {
-    const { agent } = this.#parts;
+    await this.#act((agent, id) => agent.stop(id));
+  }
+
+  /** Does something to the shown conversation, and says what does not go well. */
+  async #act(does: (agent: Agent, conversationId: string) => Promise<void>): Promise<boolean> {
     const { conversationId } = this.#state.thread;
-    if (agent === undefined || conversationId === "") {
-      return;
+    return conversationId !== "" && this.#change((agent) => does(agent, conversationId));
+  }
+
+  async #change(does: (agent: Agent) => Promise<void>): Promise<boolean> {
+    const { agent } = this.#parts;
+    if (agent === undefined) {
+      return false;
     }
     try {
-      await agent.stop(conversationId);
+      await does(agent);
+      return true;
     } catch (error) {
       this.#set({ problem: callText(error) });
+      return false;
+    }
+  }
+
+  async editQueued(messageId: string, text: string): Promise<boolean> {
+    return this.#act((agent, id) => agent.editQueued(id, messageId, text));
+  }
+
+  async removeQueued(messageId: string): Promise<boolean> {
+    return this.#act((agent, id) => agent.removeQueued(id, messageId));
+  }
+
+  /** All that a tool answered. */
+  async output(callId: string): Promise<string> {
+    return (await this.#parts.agent?.output(this.#state.thread.conversationId, callId)) ?? "";
+  }
+
+  async rename(conversationId: string, title: string): Promise<void> {
+    await this.#change((agent) => agent.rename(conversationId, title));
+    await this.refresh();
+  }
+
+  /** Archives a conversation, and leaves it if it is the shown one. */
+  async archive(conversationId: string): Promise<void> {
+    const shown = conversationId === this.#state.thread.conversationId;
+    if ((await this.#change((agent) => agent.archive(conversationId))) && shown) {
+      await this.begin();
+    }
+    await this.refresh();
+  }
+
+  async reopen(conversationId: string): Promise<void> {
+    await this.#change((agent) => agent.reopen(conversationId));
+    await this.refresh();
+  }
+
+  /** Reads the archived conversations, now and with each reading of the list. */
+  async showArchived(wanted: boolean): Promise<void> {
+    this.#set({ archived: wanted ? [] : undefined });
+    if (wanted) {
+      await this.refresh();
     }
   }
 
@@ -331,21 +447,14 @@ export class Chat {
     if (agent === undefined || conversationId === this.#state.thread.conversationId) {
       return;
     }
-    const stop = this.#follow();
-    this.#set({ problem: "", view: this.#state.view + 1, thread: { ...emptyThread, conversationId } });
-    try {
-      await this.#parts.keepConversation(conversationId);
-      await this.#catchUp(agent, conversationId, stop);
-    } catch (error) {
-      if (!stop.aborted) {
-        this.#set({ problem: callText(error), loading: false });
-      }
-    }
+    this.#set({ problem: "", view: this.#state.view + 1 });
+    this.#attach(agent, { ...emptyThread, conversationId });
+    await this.#parts.keepConversation(conversationId);
   }
 
   /** Leaves the conversation for a new one. A turn that runs in it goes on. */
   async begin(): Promise<void> {
-    this.#follow();
+    this.#leave();
     this.#set({ thread: emptyThread, problem: "", loading: false, view: this.#state.view + 1 });
     await this.#parts.keepConversation("");
   }

@@ -2,6 +2,7 @@
 import type { FunctionComponent } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Chat, ChatState } from "./chat.js";
+import { Queue } from "./queue.js";
 
 interface ComposeProps {
   readonly state: ChatState;
@@ -23,10 +24,10 @@ export const Compose: FunctionComponent<ComposeProps> = ({ state, chat }) => {
     setText(value);
     chat.keepDraft(value);
   };
-  const send = () => {
-    if (usable && !running && text.trim() !== "") {
+  const send = (steer = false) => {
+    if (usable && text.trim() !== "") {
       change("");
-      void chat.send(text);
+      void chat.send(text, steer);
     }
   };
   const [unsent] = running ? [] : state.thread.lines.filter((line) => line.kind === "person" && !line.sent);
@@ -47,6 +48,7 @@ export const Compose: FunctionComponent<ComposeProps> = ({ state, chat }) => {
           </button>
         </p>
       )}
+      <Queue queue={state.thread.queue} chat={chat} />
       <label for="message" class="spoken">
         Message
       </label>
@@ -54,7 +56,7 @@ export const Compose: FunctionComponent<ComposeProps> = ({ state, chat }) => {
         id="message"
         ref={field}
         rows={3}
-        placeholder="Message the agent"
+        placeholder={running ? "Say something for after this turn, or steer it" : "Message the agent"}
         aria-describedby="message-keys"
         value={text}
         disabled={!usable}
@@ -67,11 +69,25 @@ export const Compose: FunctionComponent<ComposeProps> = ({ state, chat }) => {
         }}
       />
       <p class="after">
-        <small id="message-keys">{running ? "The agent is at work." : "Enter sends, Shift+Enter begins a line."}</small>
+        <small id="message-keys">
+          {running ? "The agent is at work. Enter queues." : "Enter sends, Shift+Enter begins a line."}
+        </small>
         {running ? (
-          <button id="stop" type="button" onClick={() => void chat.stop()}>
-            Stop
-          </button>
+          <>
+            {text.trim() !== "" && (
+              <>
+                <button id="steer" type="button" title="It enters the turn at its next step" onClick={() => send(true)}>
+                  Steer
+                </button>
+                <button id="queue" class="primary" type="submit" title="It waits for the end of the turn">
+                  Queue
+                </button>
+              </>
+            )}
+            <button id="stop" type="button" onClick={() => void chat.stop()}>
+              Stop
+            </button>
+          </>
         ) : (
           <button id="send" class="primary" type="submit" disabled={!usable}>
             Send

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { LinkStatus } from "../bridge/messages.js";
 import type { ChatState } from "./chat.js";
 import { type Connection, connection, type Remedy, remedyTexts } from "./connection.js";
-import { Foreign, Glyph, Icon, useNow } from "./shown.js";
+import { Foreign, Glyph, Handle, Icon, useNow } from "./shown.js";
 import { short } from "./text.js";
 import { ago } from "./words.js";
 
@@ -22,6 +22,7 @@ interface HeadProps {
 export const Head: FunctionComponent<HeadProps> = ({ state, waiting, open, onSheet, onNew, onSettings }) => {
   const { conversationId } = state.thread;
   const row = state.conversations?.find(({ id }) => id === conversationId);
+  const parent = state.conversations?.find(({ id }) => id === row?.parentId);
   const title = row?.title || (conversationId === "" ? "New conversation" : "Conversation");
   const handle = row?.handle ?? "";
   const sheet = (name: SheetName) => ({
@@ -36,13 +37,13 @@ export const Head: FunctionComponent<HeadProps> = ({ state, waiting, open, onShe
           type="button"
           id="conversations"
           class="which"
-          aria-label={`Conversation: ${short(title, 60)} ${handle}`}
+          aria-label={`Conversation: ${short(title, 60)} ${handle}${parent === undefined ? "" : `, started by ${parent.handle}`}`}
           {...sheet("conversations")}
         >
           <span class="title">
             <Foreign text={title} most={80} />
           </span>
-          {handle !== "" && <code>{handle}</code>}
+          <Handle handle={handle} />
           <Icon name="more" />
         </button>
         <button

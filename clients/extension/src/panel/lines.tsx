@@ -5,7 +5,9 @@ import { Answer } from "./answer.js";
 import { ApprovalCard } from "./approval.js";
 import type { Chat } from "./chat.js";
 import type { Inbox } from "./inbox.js";
+import { Child, Notice, Other } from "./marks.js";
 import { Icon, Shown } from "./shown.js";
+import { short } from "./text.js";
 import type { Line } from "./thread.js";
 import { Tool } from "./tool.js";
 
@@ -113,9 +115,24 @@ class OneLine extends Component<OneProps> {
           </div>
         );
       case "approval":
-        return <ApprovalCard approvalId={line.approvalId} line={line} inbox={parts.inbox} asker="" />;
+        return (
+          <ApprovalCard
+            approvalId={line.approvalId}
+            line={line}
+            inbox={parts.inbox}
+            asker={line.child === "" ? "" : `the agent ${short(line.name, 40)}, which this conversation has started`}
+          />
+        );
       case "tool":
-        return <Tool line={line} known={() => parts.chat.state.thread.known} />;
+        return (
+          <Tool line={line} known={() => parts.chat.state.thread.known} output={() => parts.chat.output(line.callId)} />
+        );
+      case "other":
+        return <Other line={line} />;
+      case "child":
+        return <Child line={line} onShow={() => void parts.chat.show(line.conversationId)} />;
+      case "notice":
+        return <Notice line={line} chat={parts.chat} />;
       case "reasoning":
         return (
           <details class="reasoning">

@@ -25,6 +25,18 @@ export const Foreign: FunctionComponent<{ readonly text: string; readonly most?:
   </bdi>
 );
 
+const aboutHandles =
+  "The handle of a conversation: the shortest beginning of its id that fits no other open one. The command line and agents that may " +
+  "write to others find it by that; it changes when another conversation begins alike.";
+
+/** The handle of a conversation, with what that is. */
+export const Handle: FunctionComponent<{ readonly handle: string }> = ({ handle }) =>
+  handle === "" ? null : (
+    <code class="handle" title={aboutHandles}>
+      <Shown text={short(handle, 40)} />
+    </code>
+  );
+
 /** For screen readers only. */
 export const Spoken: FunctionComponent<{ readonly children: ComponentChildren }> = ({ children }) => (
   <span class="spoken">{children}</span>
@@ -62,7 +74,7 @@ export const Glyph: FunctionComponent<{ readonly sign: Sign }> = ({ sign }) => (
   </svg>
 );
 
-type IconName = "new" | "settings" | "latest" | "more" | "close" | "inbox";
+type IconName = "new" | "settings" | "latest" | "more" | "close" | "inbox" | "edit" | "archive" | "reopen";
 
 const icons: Record<IconName, string> = {
   new: "M8 3v10M3 8h10",
@@ -71,6 +83,9 @@ const icons: Record<IconName, string> = {
   more: "M4.5 6.5 8 10l3.5-3.5",
   inbox: "M2.5 9.5v3h11v-3M2.5 9.5 4.5 3.5h7l2 6M2.5 9.5h3.5c0 1.2 1 1.7 2 1.7s2-.5 2-1.7h3.5",
   close: "M4 4l8 8M12 4l-8 8",
+  edit: "M3 13l.8-3L10.5 3.3l2.2 2.2L6 12.2z",
+  archive: "M2.5 3.5h11v3h-11zM3.5 6.5v6h9v-6M6.5 9h3",
+  reopen: "M2.5 3.5h11v3h-11zM3.5 6.5v6h9v-6M8 12V8.5M6.5 10 8 8.5 9.5 10",
 };
 
 export const Icon: FunctionComponent<{ readonly name: IconName }> = ({ name }) => (

@@ -1,31 +1,44 @@
 /** All conversations: which one runs, which one waits for the person, and the way to another one. */
 import type { FunctionComponent, TargetedKeyboardEvent } from "preact";
 import { useState } from "preact/hooks";
-import type { Conversation } from "./agent.js";
-import { Foreign, Glyph, type Sign, useNow } from "./shown.js";
-import { ago } from "./words.js";
+import type { Conversation, Status } from "./agent.js";
+import type { Chat, ChatState } from "./chat.js";
+import { Foreign, Glyph, Handle, Icon, type Sign, useNow } from "./shown.js";
+import { short } from "./text.js";
+import { ago, counted, statusWords } from "./words.js";
 
 export interface SwitcherProps {
-  /** Undefined before the first answer. */
-  readonly conversations: readonly Conversation[] | undefined;
-  readonly current: string;
+  readonly chat: Chat;
+  readonly state: ChatState;
   /** Ids of conversations in which something waits for the person. */
   readonly waiting: ReadonlySet<string>;
   readonly onShow: (id: string) => void;
   readonly onNew: () => void;
 }
 
-type State = "waiting" | "running" | "idle";
+const signs: Record<Status, Sign> = { waiting: "waiting", running: "running", idle: "done", failed: "failed" };
 
-const signs: Record<State, Sign> = { waiting: "waiting", running: "running", idle: "done" };
-const words: Record<State, string> = { waiting: "waits for you", running: "running", idle: "idle" };
-
-export const Switcher: FunctionComponent<SwitcherProps> = ({ conversations, current, waiting, onShow, onNew }) => {
+export const Switcher: FunctionComponent<SwitcherProps> = ({ chat, state, waiting, onShow, onNew }) => {
   const [wanted, setWanted] = useState("");
   const now = useNow(30_000);
   const needle = wanted.trim().toLowerCase();
-  const fits = ({ title, id }: Conversation) => title.toLowerCase().includes(needle) || id.startsWith(needle);
-  const shown = conversations?.filter(fits);
+  const fits = ({ title, id, agent }: Conversation) =>
+    title.toLowerCase().includes(needle) || agent.toLowerCase().includes(needle) || id.startsWith(needle);
+  const { conversations, archived, thread } = state;
+  const shown = conversations === undefined ? undefined : inFamilies(conversations.filter(fits));
+  const row = (each: Member, isArchived: boolean) => (
+    <li key={each.conversation.id} data-depth={each.depth} style={{ "--depth": each.depth }}>
+      <Row
+        chat={chat}
+        conversation={each.conversation}
+        current={each.conversation.id === thread.conversationId}
+        waits={waiting.has(each.conversation.id)}
+        archived={isArchived}
+        now={now}
+        onShow={onShow}
+      />
+    </li>
+  );
   return (
     <nav class="switcher" aria-label="Conversations" onKeyDown={walk}>
       <p class="find">
@@ -41,7 +54,7 @@ export const Switcher: FunctionComponent<SwitcherProps> = ({ conversations, curr
           onKeyDown={(event) => {
             const [first] = shown ?? [];
             if (event.key === "Enter" && first !== undefined && needle !== "") {
-              onShow(first.id);
+              onShow(first.conversation.id);
             }
           }}
         />
@@ -51,51 +64,138 @@ export const Switcher: FunctionComponent<SwitcherProps> = ({ conversations, curr
       </p>
       {shown === undefined && <p>Not read yet.</p>}
       {shown?.length === 0 && <p>{needle === "" ? "There is no conversation yet." : "None of them fits."}</p>}
-      <ul>
-        {shown?.map((each) => (
-          <li key={each.id}>
-            <Row
-              conversation={each}
-              current={each.id === current}
-              waits={waiting.has(each.id)}
-              now={now}
-              onShow={onShow}
-            />
-          </li>
-        ))}
-      </ul>
+      <ul>{shown?.map((each) => row(each, false))}</ul>
+      <p>
+        <button
+          type="button"
+          id="archived"
+          class="quiet"
+          aria-expanded={archived !== undefined}
+          onClick={() => void chat.showArchived(archived === undefined)}
+        >
+          {archived === undefined ? "Show the archived ones" : "Hide the archived ones"}
+        </button>
+      </p>
+      {archived?.length === 0 && <p>None is archived.</p>}
+      <ul>{archived?.filter(fits).map((conversation) => row({ conversation, depth: 0 }, true))}</ul>
     </nav>
   );
 };
 
+interface Member {
+  readonly conversation: Conversation;
+  /** How deep it is under the one that a person began. */
+  readonly depth: number;
+}
+
+const mostDepth = 8;
+
+/** Each conversation under the one whose agent has started it, if that is in the list. */
+export function inFamilies(list: readonly Conversation[]): Member[] {
+  const ids = new Set(list.map(({ id }) => id));
+  const under = new Map<string, Conversation[]>();
+  for (const each of list) {
+    const parent = ids.has(each.parentId) ? each.parentId : "";
+    under.set(parent, [...(under.get(parent) ?? []), each]);
+  }
+  const rows = (parent: string, depth: number): Member[] =>
+    depth > mostDepth
+      ? []
+      : (under.get(parent) ?? []).flatMap((conversation) => [
+          { conversation, depth },
+          ...rows(conversation.id, depth + 1),
+        ]);
+  return rows("", 0);
+}
+
 interface RowProps {
+  readonly chat: Chat;
   readonly conversation: Conversation;
   readonly current: boolean;
   readonly waits: boolean;
+  readonly archived: boolean;
   readonly now: number;
   readonly onShow: (id: string) => void;
 }
 
-const Row: FunctionComponent<RowProps> = ({ conversation, current, waits, now, onShow }) => {
-  const { id, handle, title, running, updatedAt } = conversation;
-  const state: State = waits ? "waiting" : running ? "running" : "idle";
+const Row: FunctionComponent<RowProps> = ({ chat, conversation, current, waits, archived, now, onShow }) => {
+  const { id, handle, title, status, updatedAt, agent, queued } = conversation;
+  const [renaming, setRenaming] = useState<string>();
+  const state: Status = waits ? "waiting" : status;
+  const name = title === "" ? "Without a title" : title;
+  if (renaming !== undefined) {
+    return (
+      <form
+        class="rename"
+        onSubmit={(event) => {
+          event.preventDefault();
+          setRenaming(undefined);
+          void chat.rename(id, renaming.trim());
+        }}
+        onKeyDown={(event) => {
+          if (event.key === "Escape") {
+            event.stopPropagation();
+            setRenaming(undefined);
+          }
+        }}
+      >
+        <input
+          aria-label={`New title of ${short(name, 60)}`}
+          maxLength={200}
+          ref={(field) => field?.focus()}
+          value={renaming}
+          onInput={({ currentTarget }) => setRenaming(currentTarget.value)}
+        />
+        <button type="submit" disabled={renaming.trim() === ""}>
+          Save
+        </button>
+      </form>
+    );
+  }
   return (
-    <button
-      type="button"
-      class="conversation"
-      data-id={id}
-      data-state={state}
-      aria-current={current ? "true" : undefined}
-      onClick={() => onShow(id)}
-    >
-      <Glyph sign={signs[state]} />
-      <span class="title">{title === "" ? "Without a title" : <Foreign text={title} most={80} />}</span>
-      <small>
-        {handle !== "" && <code>{handle}</code>} {words[state]}, {ago((now - updatedAt) / 1000)}
-      </small>
-    </button>
+    <div class="entry">
+      <button
+        type="button"
+        class="conversation"
+        data-id={id}
+        data-state={state}
+        aria-current={current ? "true" : undefined}
+        onClick={() => onShow(id)}
+      >
+        <Glyph sign={archived ? "stopped" : signs[state]} />
+        <span class="title">
+          <Foreign text={name} most={80} />
+        </span>
+        <small>
+          <Handle handle={handle} /> {agent !== "" && <Foreign text={`agent ${agent}, `} most={50} />}
+          {archived ? "archived" : waits ? "waits for you" : statusWords[state]}
+          {queued > 0 && `, ${counted(queued, "message")} waiting`}, {ago((now - updatedAt) / 1000)}
+        </small>
+      </button>
+      {archived ? (
+        <Act icon="reopen" text="Open again" name={name} onClick={() => void chat.reopen(id)} />
+      ) : (
+        <>
+          <Act icon="edit" text="Rename" name={name} onClick={() => setRenaming(title)} />
+          <Act icon="archive" text="Archive" name={name} onClick={() => void chat.archive(id)} />
+        </>
+      )}
+    </div>
   );
 };
+
+interface ActProps {
+  readonly icon: "edit" | "archive" | "reopen";
+  readonly text: string;
+  readonly name: string;
+  readonly onClick: () => void;
+}
+
+const Act: FunctionComponent<ActProps> = ({ icon, text, name, onClick }) => (
+  <button type="button" class="icon-button" aria-label={`${text}: ${short(name, 60)}`} title={text} onClick={onClick}>
+    <Icon name={icon} />
+  </button>
+);
 
 /** Arrow keys go through the rows, from the field and back to it; Home and End to the first and last. */
 function walk(event: TargetedKeyboardEvent<HTMLElement>): void {

@@ -1,4 +1,5 @@
 /** One tool call: a line that says what was done where and how much, and unfolds to what was asked and what became of each thing. */
+import { callText } from "@throwbar/es/errors";
 import type { FunctionComponent } from "preact";
 import { useState } from "preact/hooks";
 import { type Activity, describe, type Known, type Row } from "./activity.js";
@@ -23,7 +24,14 @@ const words: Record<ToolLine["outcome"], string> = {
   denied: "denied",
 };
 
-export const Tool: FunctionComponent<{ readonly line: ToolLine; readonly known: () => Known }> = ({ line, known }) => {
+interface ToolProps {
+  readonly line: ToolLine;
+  readonly known: () => Known;
+  /** Asks for all that the tool answered. */
+  readonly output: () => Promise<string>;
+}
+
+export const Tool: FunctionComponent<ToolProps> = ({ line, known, output }) => {
   const [open, setOpen] = useState(false);
   const activity = describe(line.name, line.arguments, line.content, known());
   return (
@@ -39,7 +47,7 @@ export const Tool: FunctionComponent<{ readonly line: ToolLine; readonly known: 
           <Headline activity={activity} line={line} />
         </span>
       </summary>
-      {open && <Body activity={activity} line={line} />}
+      {open && <Body activity={activity} line={line} output={output} />}
     </details>
   );
 };
@@ -64,7 +72,11 @@ const Headline: FunctionComponent<{ readonly activity: Activity; readonly line: 
   );
 };
 
-const Body: FunctionComponent<{ readonly activity: Activity; readonly line: ToolLine }> = ({ activity, line }) => (
+interface BodyProps extends Omit<ToolProps, "known"> {
+  readonly activity: Activity;
+}
+
+const Body: FunctionComponent<BodyProps> = ({ activity, line, output }) => (
   <div class="fold">
     {activity.problems.map((problem, at) => (
       <p key={at} class="trouble">
@@ -94,8 +106,41 @@ const Body: FunctionComponent<{ readonly activity: Activity; readonly line: Tool
         </pre>
       </>
     )}
+    {line.wholeBytes > 0 && <Whole bytes={line.wholeBytes} output={output} />}
   </div>
 );
+
+/** All that the tool answered, where the model was told a part: it is asked for only when somebody wants to see it. */
+const Whole: FunctionComponent<{ readonly bytes: number; readonly output: () => Promise<string> }> = ({
+  bytes,
+  output,
+}) => {
+  const [text, setText] = useState<string>();
+  const [problem, setProblem] = useState("");
+  const ask = () => {
+    setProblem("");
+    output().then(setText, (error: unknown) => setProblem(callText(error)));
+  };
+  if (text !== undefined) {
+    return (
+      <>
+        <h3>All that was answered</h3>
+        <pre class="whole">
+          <Shown text={unfenced(text)} />
+        </pre>
+      </>
+    );
+  }
+  return (
+    <p>
+      The agent was told a part.{" "}
+      <button type="button" class="quiet" onClick={ask}>
+        Show all {Math.ceil(bytes / 1024)} KiB
+      </button>
+      {problem !== "" && <span role="alert"> {problem}</span>}
+    </p>
+  );
+};
 
 function pretty(json: string): string {
   try {

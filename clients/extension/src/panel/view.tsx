@@ -81,8 +81,8 @@ const Panel: FunctionComponent<PanelParts> = (parts) => {
             )}
             {open === "conversations" && (
               <Switcher
-                conversations={state.conversations}
-                current={state.thread.conversationId}
+                chat={chat}
+                state={state}
                 waiting={new Set(pending.map(({ conversationId }) => conversationId))}
                 onShow={(id) => go(chat.show(id))}
                 onNew={() => go(chat.begin())}

@@ -1,7 +1,16 @@
 /** The contract's own names as a person reads them. A member that is added to it does not compile until it has words. */
 import { ErrorCode } from "@throwbar/es/pb/command";
 import { ItemStatus } from "@throwbar/es/pb/state";
+import type { Status } from "./agent.js";
 import { short } from "./text.js";
+
+/** What a conversation does. */
+export const statusWords: Record<Status, string> = {
+  idle: "idle",
+  running: "running",
+  waiting: "waits for a person",
+  failed: "the last turn failed",
+};
 
 /** A name that the contract does not have comes from a model or a newer server: one line of what can be seen. */
 const maxName = 60;
@@ -16,7 +25,7 @@ export function spoken(name: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-const statusWords: Record<ItemStatus, string> = {
+const itemWords: Record<ItemStatus, string> = {
   [ItemStatus.UNSPECIFIED]: "not stated",
   [ItemStatus.OK]: "done",
   [ItemStatus.NOT_FOUND]: "not there any more",
@@ -68,13 +77,13 @@ const errorWords: Record<ErrorCode, ErrorWords> = {
 const byShortName = <E extends number>(names: Record<number, string>, words: Record<E, unknown>): Map<string, E> =>
   new Map(Object.keys(words).map((number) => [names[Number(number)]?.toLowerCase() ?? "", Number(number) as E]));
 
-const statuses = byShortName<ItemStatus>(ItemStatus as unknown as Record<number, string>, statusWords);
+const statuses = byShortName<ItemStatus>(ItemStatus as unknown as Record<number, string>, itemWords);
 const codes = byShortName<ErrorCode>(ErrorCode as unknown as Record<number, string>, errorWords);
 
 /** Words for a status by its number or its short name; a newer one is said as it is called. */
 export function statusText(status: ItemStatus | string): string {
   const number = typeof status === "number" ? status : statuses.get(status);
-  const known = number === undefined ? undefined : statusWords[number];
+  const known = number === undefined ? undefined : itemWords[number];
   return known ?? short(String(status), maxName).replaceAll("_", " ").toLowerCase();
 }
 
