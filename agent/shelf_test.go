@@ -34,6 +34,7 @@ type shelf struct {
 	act    actor
 	wrap   func(agent.Store) agent.Store
 	tick   chan time.Time
+	kept   agent.Store
 	stop   func() error
 }
 
@@ -65,6 +66,7 @@ func (s *shelf) start() {
 	opened, err := store.Open(s.t.Context(), store.Config{Dir: s.dir})
 	s.check(err)
 	kept := s.wrap(storage.New(opened))
+	s.kept = kept
 	s.Book = conversation.New(conversation.Config{
 		Store: kept, Lists: kept, Outputs: kept, Turner: &turner{shelf: s}, Models: []turn.Choice{{Name: "first"}, {Name: "second"}},
 		Limits: s.limits, Random: rand.Reader, Now: time.Now, Log: slog.New(slog.DiscardHandler),

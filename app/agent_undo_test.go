@@ -41,6 +41,9 @@ func testAnAgentUndoes(t *testing.T, cfg app.Config) {
 	apptest.Eventually(t, "the conversation says that it waits", func() bool { return w.get("A").GetStatus() == isWaiting })
 	decide(t, w.Server, a, false)
 	w.settled()
+	if r := w.lastResult("A", "undo"); r.GetOutcome() != agentv1.Outcome_OUTCOME_DENIED {
+		t.Errorf("denied: %v", r)
+	}
 	says(t, w.lastResult("A", "undo").GetContent(), "not now")
 	if n := openTabs(t, w.Server); n != 37 {
 		t.Errorf("%d tabs are open", n)
@@ -59,6 +62,51 @@ func testAnAgentUndoes(t *testing.T, cfg app.Config) {
 	w.say("A", "again")
 	w.settled()
 	says(t, w.lastResult("A", "undo").GetContent(), `"ok":false`, "nothing to undo")
+}
+
+// An undo that waits for a person when the server is killed goes on, and undoes what it was about: not what is the newest
+// after that.
+func TestAKilledServerUndoesNothingTwice(t *testing.T) {
+	t.Parallel()
+	for _, engine := range postgres.Engines() {
+		t.Run(engine.Name, func(t *testing.T) {
+			t.Parallel()
+			testAKilledServerUndoesNothingTwice(t, engine.URL(t))
+		})
+	}
+}
+
+func testAKilledServerUndoesNothingTwice(t *testing.T, url string) {
+	m := newMortals(t, url)
+	startSim(t, m.Server, "laptop")
+	waits(t, m.Server)
+	m.begin("A", nil)
+	for _, n := range []int{3, 2} {
+		m.plan("A", steps(modeltest.Use("listTabs", map[string]any{"pageSize": n}),
+			modeltest.Use("closeTabs", `{"tabIds":"{{listTabs.tabId}}"}`), modeltest.Text("closed")))
+		m.say("A", "close some")
+		m.settled()
+	}
+	rule(t, m.Server, &controlv1.PolicyRule{Tool: "restoreTabs", Verdict: controlv1.Verdict_VERDICT_ASK})
+	m.plan("A", steps(modeltest.Use("undo", map[string]any{}), modeltest.Text("it is back")))
+	m.say("A", "undo that")
+	before := waiting(t, m.Server)
+	m.kill()
+	m.begins()
+	a := waiting(t, m.Server)
+	if a.GetApprovalId() != before.GetApprovalId() {
+		t.Errorf("it was asked again: %v", a)
+	}
+	apptest.Eventually(t, "the browser is back", func() bool {
+		res, err := m.Devices(t).ListDevices(t.Context(), &controlv1.ListDevicesRequest{})
+		return err == nil && len(res.GetDevices()) == 1 && res.GetDevices()[0].GetFreshness().GetLive()
+	})
+	decide(t, m.Server, a, true)
+	m.settled()
+	says(t, m.lastResult("A", "undo").GetContent(), `"restored":2`, "laptop")
+	if n := openTabs(t, m.Server); n != 37 {
+		t.Errorf("%d tabs are open", n)
+	}
 }
 
 // Whoever asks and goes away takes the agents along that were started for it.

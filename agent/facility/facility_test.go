@@ -186,6 +186,7 @@ const (
 	notFound = commandv1.ErrorCode_ERROR_CODE_NOT_FOUND
 	badCall  = commandv1.ErrorCode_ERROR_CODE_INVALID
 	failed   = commandv1.ErrorCode_ERROR_CODE_FAILED
+	denied   = commandv1.ErrorCode_ERROR_CODE_DENIED
 )
 
 // Every declared facility is run here, except the one that changes what the turn itself offers.
@@ -399,6 +400,11 @@ func TestUndoing(t *testing.T) {
 	if u := b.undoer.asked[1]; u.Key != "key" || !u.Again || u.Command != "c1" {
 		t.Errorf("asked again %+v", u)
 	}
+	b.undoer.res = &controlv1.UndoResponse{Outcomes: []*controlv1.DeviceOutcome{
+		{DeviceName: "Laptop", Outcome: &controlv1.DeviceOutcome_Error{Error: &commandv1.CommandError{Code: denied, Message: "a person said no"}}},
+		{DeviceId: "pc", Outcome: &controlv1.DeviceOutcome_Error{Error: &commandv1.CommandError{Message: "it is offline"}}},
+	}}
+	has(t, b.refused(t, denied, &agentv1.Undo{}), "Laptop: a person said no; pc: it is offline") // well on no device: it is no success
 	b.undoer.err = &turn.Refusal{Code: notFound, Message: "nothing to bring back"}
 	has(t, b.refused(t, notFound, &agentv1.Undo{CommandId: proto.String("c1")}), "nothing to bring back")
 }

@@ -177,13 +177,14 @@ func (c *chat) send(ctx context.Context, message string, mode agentv1.SendMode) 
 func (p *program) deliver(ctx context.Context, s *throwbar.Client, ask *agentv1.SendRequest) (*agentv1.SendResponse, error) {
 	for try := 1; ; try++ {
 		answer, err := s.Agent.Send(ctx, ask)
-		problem, known := problemOf(err)
+		problem, _ := problemOf(err)
+		lost := problem.code == Offline && !problem.refused() || problem.code == Cancelled
 		switch {
 		case err == nil:
 			return answer, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case try == sendTries || !known || problem.code != Offline || problem.refused():
+		case try == sendTries || !lost:
 			return nil, fmt.Errorf("chat: %w", err)
 		}
 		if err := pause(ctx, try-1); err != nil {

@@ -92,8 +92,8 @@ func TestALostConnectionMissesNothing(t *testing.T) {
 		f.cut = func(n, sent int) bool { return n < 4 && sent > 1+n }
 		lost := 0
 		f.down = func(string) error {
-			if lost++; lost < 3 {
-				return connect.NewError(connect.CodeUnavailable, "the connection broke")
+			if lost++; lost < 3 { // as a connection that is reset
+				return connect.NewError([]connect.Code{connect.CodeUnavailable, connect.CodeCanceled}[lost-1], "the connection broke")
 			}
 			return nil
 		}

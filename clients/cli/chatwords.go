@@ -48,6 +48,7 @@ var errQuit = errors.New("the person leaves")
 func (c *chat) command(ctx context.Context, line string) error {
 	name, rest, _ := strings.Cut(line, " ")
 	rest = strings.TrimSpace(rest)
+	c.page.Line()
 	var names []string
 	for _, w := range c.words() {
 		if w.name == name {

@@ -89,10 +89,11 @@ func exitOf(code throwbar.Code) int {
 	}
 }
 
-// passing says whether the error of a stream may go away when the stream is opened again.
+// passing says whether the error of a stream, whose caller has not ended it, may go away when the stream is opened
+// again. A connection that is reset comes as cancelled.
 func passing(err error) bool {
 	switch throwbar.CodeOf(err) {
-	case throwbar.CodeUnavailable, throwbar.CodeConflict, throwbar.CodeInternal: // or a connection that just broke
+	case throwbar.CodeUnavailable, throwbar.CodeConflict, throwbar.CodeInternal, throwbar.CodeCancelled: // or a connection that just broke
 		return true
 	default:
 		return false

@@ -358,7 +358,7 @@ func (f *fakeAgent) WatchConversation(
 		f.mu.Unlock()
 		for _, frame := range frames {
 			if f.cut != nil && f.cut(n, sent) {
-				return connect.NewError(connect.CodeUnavailable, "the connection broke")
+				return connect.NewError([]connect.Code{connect.CodeUnavailable, connect.CodeCanceled}[n%2], "the connection broke")
 			}
 			sent++
 			if err := stream.Send(frame); err != nil {

@@ -71,7 +71,11 @@ func (g *Page) result(e *agentv1.Event, r *agentv1.ToolResult) {
 func (g *Page) folded(style term.Style, head, text, tail string) {
 	head, tail = term.Visible(head), term.Visible(tail)
 	room := max(g.Err.Width-term.Width(head)-term.Width(tail), foldLeast)
-	line := head + term.Fit(term.Visible(view.Fold(text)), room)
+	text = view.Fold(text)
+	if text == "" && strings.HasSuffix(head, "= ") {
+		text = "nothing"
+	}
+	line := head + term.Fit(term.Visible(text), room)
 	g.Err.Print(g.Err.Paint(style, strings.TrimRight(line, " ")+tail) + "\n")
 }
 

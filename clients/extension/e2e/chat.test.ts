@@ -28,9 +28,16 @@ const closing = {
   ],
 };
 
+const story = `Once upon a time ${"there was a switch on the main line, ".repeat(8)}and it was set.`;
+
 beforeAll(async () => {
   model = await Model.start();
-  await model.script(closing, { match: "long", replies: [{ text: "word ".repeat(2000), piece: 5, pace_millis: 50 }] });
+  await model.script(
+    closing,
+    { match: "story", replies: [{ text: story, piece: 8, pace_millis: 60 }] },
+    { match: "after that", replies: [{ text: "And that was that." }] },
+    { match: "long", replies: [{ text: "word ".repeat(2000), piece: 5, pace_millis: 50 }] },
+  );
   f = await Fixture.start("work laptop", model.env);
   home = await Browser.start(f.server.port, f.pages.port);
   ({ page: homePage } = await pairBrowser(home, f.server, f.api, "home pc"));
@@ -112,6 +119,38 @@ test("Stop ends the turn", async () => {
   await panel.click("#stop");
   await expect.poll(() => panel.locator("#lines .notice").allTextContents(), soon).toEqual(["Stopped by the user."]);
   await panel.waitForSelector("#stop", { state: "detached" });
+});
+
+test("a server that is killed in the middle of an answer: both panels go on, and what waited is answered, all of it once", async () => {
+  await panel.click("#new");
+  await panel.fill("#message", "tell me a story");
+  await panel.press("#message", "Enter");
+  await expect
+    .poll(() => panel.locator("#lines .agent").allTextContents(), soon)
+    .toEqual([expect.stringMatching(/^Once upon/)]);
+  // One that is opened in the middle has all that was written by then, and what comes.
+  const second = await f.browser.open("panel.html");
+  const answers = (page: Page) => page.locator("#lines .agent").allTextContents();
+  await expect.poll(() => answers(second), soon).toEqual([expect.stringMatching(/^Once upon a time there/)]);
+  expect(await second.locator("#conversations .handle").getAttribute("title")).toContain(
+    "shortest beginning of its id",
+  );
+  await panel.fill("#message", "and after that?");
+  await panel.press("#message", "Enter");
+  await expect.poll(() => second.locator(".queue li").count(), soon).toBe(1);
+  await f.server.down("SIGKILL");
+  await panel.waitForSelector("#obstacle");
+  await f.server.up();
+  for (const page of [panel, second]) {
+    await expect.poll(() => answers(page), { ...soon, timeout: 20_000 }).toEqual([story, "And that was that."]);
+    expect(await page.locator("#lines .person").allTextContents()).toEqual(["tell me a story", "and after that?"]);
+    expect(await page.locator("#lines .notice").allTextContents()).toEqual([
+      "The server was started again, and the turn goes on.",
+    ]);
+    await page.waitForSelector("#send");
+    expect(await page.locator(".queue, #obstacle").count()).toBe(0);
+  }
+  await second.close();
 });
 
 test("a turn goes on when the panel is closed, and the next panel shows how it ended", async () => {

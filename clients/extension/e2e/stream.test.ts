@@ -45,6 +45,7 @@ async function open(): Promise<Page> {
   await page.addStyleTag({ content: styles });
   await page.addScriptTag({ content: script });
   await page.waitForSelector("#message:enabled");
+  await expect.poll(() => page.evaluate(() => stage.agent.followers), soon).toBe(1);
   return page;
 }
 

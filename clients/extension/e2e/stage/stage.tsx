@@ -9,7 +9,15 @@ import { FakeAgent } from "../../test/fake/agent.js";
 
 const agent = new FakeAgent();
 const nothing = async () => {};
-const chat = new Chat({ agent, ready: "ready", link: undefined, conversation: "", keepConversation: nothing });
+let ids = 0;
+const chat = new Chat({
+  agent,
+  ready: "ready",
+  link: undefined,
+  conversation: "conv",
+  keepConversation: nothing,
+  newId: () => `message-${ids++}`, // its page is none that a browser trusts
+});
 const root = document.getElementById("root");
 if (root !== null) {
   showPanel(root, {

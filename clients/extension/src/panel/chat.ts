@@ -49,6 +49,8 @@ export interface ChatParts {
   readonly drafts?: Drafts;
   readonly keepDrafts?: (drafts: Drafts) => void;
   readonly together?: Together;
+  /** Makes the id of a message. */
+  readonly newId?: () => string;
 }
 
 const lookEveryMs = 1000;
@@ -194,9 +196,9 @@ export class Chat {
   }
 
   /** Shows a conversation from what a thread already has of it, and follows it until another one is shown. */
-  #attach(agent: Agent, thread: Thread): void {
+  #attach(agent: Agent, thread: Thread, loading = true): void {
     const stop = this.#leave();
-    this.#set({ thread, loading: thread.sequence === 0n });
+    this.#set({ thread, loading });
     void this.#follow(agent, thread.conversationId, stop);
   }
 
@@ -285,6 +287,7 @@ export class Chat {
       }
     } finally {
       clearTimeout(timer);
+      silent.abort(); // nobody reads what still comes
       if (!stop.aborted) {
         flush();
       }
@@ -318,7 +321,7 @@ export class Chat {
     }
     const { thread, view } = this.#state;
     const { conversationId, running } = thread;
-    const messageId = crypto.randomUUID();
+    const messageId = (this.#parts.newId ?? (() => crypto.randomUUID()))();
     if (!running) {
       this.#set({ thread: withMessage(withoutUnsent(thread), message, messageId) });
     }
@@ -342,7 +345,8 @@ export class Chat {
   #arrived(agent: Agent, { conversationId, sequence, waits }: Sent, messageId: string): void {
     const thread = withSent(this.#state.thread, messageId, waits);
     if (thread.conversationId === "") {
-      this.#attach(agent, { ...thread, conversationId, sequence });
+      // What comes is news from the first event on.
+      this.#attach(agent, { ...thread, conversationId, sequence }, false);
     } else {
       this.#set({ thread });
     }

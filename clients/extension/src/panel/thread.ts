@@ -206,6 +206,8 @@ function take(thread: Thread, { kind }: Event): Thread {
       return add(thread, { kind: "error", text: kind.value.message });
     case "turnEnded":
       return ended(thread, kind.value.reason);
+    case "turnResumed": // what was being written is written anew
+      return add(joining(thread), notice("The server was started again, and the turn goes on."));
     case "childChanged":
       return withChild(thread, kind.value);
     case "queued":
@@ -228,8 +230,6 @@ function noticeOf(kind: Kind): NoticeLine | undefined {
   switch (kind.case) {
     case "notice":
       return notice(kind.value.text, kind.value.canContinue);
-    case "turnResumed":
-      return notice("The server was started again, and the turn goes on.");
     case "modelChanged":
       return notice(`${kind.value.from} did not answer (${kind.value.reason}): ${kind.value.to} is asked.`);
     case "compacted": {
