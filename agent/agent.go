@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -74,7 +75,7 @@ func New(config Config) (*Agent, error) {
 	book := conversation.Config{
 		Store: config.Store, Lists: config.Store, Outputs: config.Store, Authority: config.Authority, Models: config.Models, Hint: config.Hint,
 		Definitions: config.Definitions, Random: config.Random, Now: config.Now, Log: config.Log,
-		Within: tools.Within, Limits: conversation.Limits{
+		Check: tools.Check, Listed: tools.Listed, Within: tools.Within, Limits: conversation.Limits{
 			Wakes: int(config.Limits.GetWakes()), ChainWakes: int(config.Limits.GetChainWakes()), Depth: int(config.Limits.GetDepth()),
 		},
 	}
@@ -84,8 +85,9 @@ func New(config Config) (*Agent, error) {
 	}
 	own := &late{}
 	book.Turner = turn.New(turn.Config{
-		Facilities: own,
-		Tools:      tools, Commander: config.Commander, Querier: config.Querier, Random: config.Random, Log: config.Log, Rounds: config.Rounds,
+		Tools: tools, Commander: config.Commander, Querier: config.Querier, Random: config.Random, Log: config.Log, Rounds: config.Rounds,
+		Tokens: int64(min(config.Limits.GetTurnTokens(), math.MaxInt64)), Time: config.Limits.GetTurnTime().AsDuration(),
+		ToolTokens: int(config.Limits.GetToolTokens()), Facilities: own,
 	})
 	edge.Book = conversation.New(book)
 	own.Facilities = facility.New(facility.Config{

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"throwbar.dev/throwbar/agent/facility"
@@ -67,6 +68,7 @@ func (u undoer) Undo(ctx context.Context, undo facility.Undo) (*controlv1.UndoRe
 func (u undoer) undo(ctx context.Context, undo facility.Undo, asked func(*controlv1.Approval)) (*controlv1.UndoResponse, error) {
 	return u.dispatcher.Undo(ctx, dispatch.UndoRequest{
 		Workspace: undo.Workspace, Principal: undo.Principal, Conversation: undo.Conversation, Origin: undo.Origin,
-		RequestID: undo.Key, Again: undo.Again, Command: undo.Command, Device: undo.Device, Asked: asked,
+		RequestID: undo.Key, Again: undo.Again, Detached: undo.Durable, Command: undo.Command, Device: undo.Device, Asked: asked,
+		Stays: func(cause error) bool { return undo.Durable && errors.Is(cause, turn.ErrShutdown) },
 	})
 }

@@ -33,6 +33,7 @@ const (
 	victimURL     = "THROWBAR_APPROVALS_URL"
 	victimAddress = "THROWBAR_APPROVALS_ADDRESS"
 	victimHalt    = "THROWBAR_APPROVALS_HALT"  // where it stands still
+	victimSkew    = "THROWBAR_APPROVALS_SKEW"  // how much later it is for it
 	victimModel   = "THROWBAR_APPROVALS_MODEL" // address of its model; none if empty
 )
 
@@ -76,8 +77,10 @@ func TestChildServes(t *testing.T) {
 	if url := os.Getenv(victimModel); url != "" {
 		model = app.ModelConfig{Name: "scripted", BaseURL: url, Key: modeltest.Key}
 	}
+	skew, _ := time.ParseDuration(os.Getenv(victimSkew))
 	server, err := app.NewServer(t.Context(), app.Config{
 		Model:   model,
+		Now:     func() time.Time { return time.Now().Add(skew) },
 		DataDir: os.Getenv(victimDir), Store: store.Config{URL: os.Getenv(victimURL)},
 		Listener: rpc.Listener{Hosts: rpc.LoopbackHosts(address)},
 		Parts: app.Parts{Approvals: func(a dispatch.Approvals) dispatch.Approvals {
@@ -103,6 +106,7 @@ type victim struct {
 	url     string
 	address string
 	model   string // address of its model; none if empty
+	skew    time.Duration
 	process *exec.Cmd
 	lines   *bufio.Scanner
 }
@@ -114,7 +118,7 @@ func (v *victim) start(halt string) {
 		v.t.Fatal(err)
 	}
 	v.process = exec.CommandContext(context.WithoutCancel(v.t.Context()), self, "-test.run=^TestChildServes$", "-test.count=1")
-	v.process.Env = append(os.Environ(), victimDir+"="+v.dir, victimURL+"="+v.url, victimAddress+"="+v.address, victimHalt+"="+halt, victimModel+"="+v.model)
+	v.process.Env = append(os.Environ(), victimDir+"="+v.dir, victimURL+"="+v.url, victimAddress+"="+v.address, victimHalt+"="+halt, victimSkew+"="+v.skew.String(), victimModel+"="+v.model)
 	v.process.Stderr = os.Stderr
 	pipe, err := v.process.StdoutPipe()
 	if err != nil {

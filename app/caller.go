@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"strings"
 
 	"throwbar.dev/throwbar/server/auth"
 	"throwbar.dev/throwbar/server/fault"
@@ -20,26 +21,24 @@ func stillValid(ctx context.Context, tokens *auth.Tokens) error {
 	return nil
 }
 
-// authority names the tokens on whose behalf agents work, so that their work goes on after a restart and ends with the
-// token.
+// authority says on whose behalf the agent works, also after a restart: the token of whoever wrote the message.
 type authority struct{ tokens *auth.Tokens }
 
-// Of is the id of the caller's token.
+// Of names whoever calls.
 func (authority) Of(ctx context.Context) string {
 	token, err := auth.From(ctx)
 	if err != nil {
 		return ""
 	}
-	return token.ID
+	return token.ID + "@" + token.Device
 }
 
-// As gives a context of a token by its id. One that was revoked is none: whatever asks whether it is still valid hears
-// that it is not.
-func (a authority) As(ctx context.Context, workspace, id string) context.Context {
-	for _, token := range a.tokens.List(workspace) {
-		if token.ID == id {
-			return auth.With(ctx, token)
-		}
+// As gives a context in which that caller asks. If it may not any more, everything that it asks is refused.
+func (a authority) As(ctx context.Context, workspace, name string) context.Context {
+	id, device, _ := strings.Cut(name, "@")
+	token, ok := a.tokens.Named(workspace, id, device)
+	if !ok {
+		token = auth.Token{ID: id, Workspace: workspace, Device: device}
 	}
-	return auth.With(ctx, auth.Token{ID: id, Workspace: workspace})
+	return auth.With(ctx, token)
 }

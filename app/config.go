@@ -236,7 +236,7 @@ func (p *parse) Unmarshal(node *yaml.Node, message proto.Message) (bool, error) 
 		}
 		full, known := enumName(field.Enum(), value.Value)
 		if !known {
-			p.problem(value.Line, "%s: %q is none of %s", key, value.Value, strings.Join(enumNames(field.Enum()), ", "))
+			p.problem(value.Line, "%s: %q is none of %s", key, withoutKeys(value.Value), strings.Join(enumNames(field.Enum()), ", "))
 			full = string(field.Enum().Values().Get(0).Name()) // so that what else is wrong is found
 		}
 		value.Value, value.Tag = full, "!!str"
@@ -286,6 +286,9 @@ func (p *parse) reported(err error) {
 		where, text, _ := strings.Cut(strings.TrimPrefix(first, p.path+":"), " ")
 		line := 1
 		_, _ = fmt.Sscanf(where, "%d:", &line)
+		if !strings.HasPrefix(text, "unknown field") { // whose words are names
+			text = withoutKeys(text)
+		}
 		p.problem(line, "%s", text)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -85,7 +86,7 @@ func (p *parse) key(m *configv1.Model, env func(string) string, log *slog.Logger
 	case variable != "":
 		key := strings.TrimSpace(env(variable))
 		if key == "" {
-			p.problem(p.line(m, "key_env"), "the model %s: the variable %s is not set", m.GetName(), variable)
+			p.problem(p.line(m, "key_env"), "the model %s: the variable %s is not set", m.GetName(), withoutKeys(variable))
 		}
 		return key
 	case file != "":
@@ -102,13 +103,23 @@ func (p *parse) keyFile(m *configv1.Model, file string, log *slog.Logger) string
 	key := strings.TrimSpace(string(raw))
 	switch {
 	case err != nil:
-		p.problem(p.line(m, "key_file"), "the model %s: %v", m.GetName(), err)
+		p.problem(p.line(m, "key_file"), "the model %s: %s", m.GetName(), withoutKeys(err.Error()))
 	case key == "":
-		p.problem(p.line(m, "key_file"), "the model %s: %s is empty", m.GetName(), file)
+		p.problem(p.line(m, "key_file"), "the model %s: %s is empty", m.GetName(), withoutKeys(file))
 	case info.Mode().Perm()&0o077 != 0:
 		log.Warn("others on this machine can read the key of a model: chmod 600 it", slog.String("file", file), slog.String("model", m.GetName()))
 	}
 	return key
+}
+
+// withoutKeys replaces what looks like a key: people put one where its file or its variable is asked for.
+func withoutKeys(text string) string {
+	return regexp.MustCompile(`[A-Za-z0-9_-]{20,}`).ReplaceAllStringFunc(text, func(word string) string {
+		if strings.ContainsAny(word, "0123456789") && strings.ToUpper(word) != word {
+			return "(what looks like a key)"
+		}
+		return word
+	})
 }
 
 func profileOf(profile configv1.SchemaProfile) schema.Profile {

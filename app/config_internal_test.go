@@ -39,8 +39,10 @@ func load(t *testing.T, text string) loaded {
 	}
 	var log bytes.Buffer
 	file, err := readConfig(path, environment("MODEL_KEY", secretKey), slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil && strings.Contains(err.Error(), secretKey) || strings.Contains(log.String(), secretKey) {
-		t.Errorf("the key is told: %v\n%s", err, log.String())
+	for _, word := range []string{secretKey, strings.ReplaceAll(secretKey, "-", "_")} {
+		if err != nil && strings.Contains(err.Error(), word) || strings.Contains(log.String(), word) {
+			t.Errorf("the key is told: %v\n%s", err, log.String())
+		}
 	}
 	return loaded{file, err, log.String()}
 }
@@ -171,6 +173,12 @@ func TestConfigProblems(t *testing.T) {
 		"unknown key":          {local + "  apikey: " + secretKey + "\n", []string{`:4: unknown field "apikey"`}},
 		"key in the file":      {local + "  key: " + secretKey + "\nkeys: [" + secretKey + "]\n", []string{`:4: unknown field "key"`, `:5: unknown field "keys"`}},
 		"key as file":          {local + "  key_file: [" + secretKey + "]\n", []string{":4: "}},
+		"key as variable":      {local + "  key_env: " + strings.ReplaceAll(secretKey, "-", "_") + "\n", []string{":4: the model a: the variable (what looks like a key) is not set"}},
+		"key as path":          {local + "  key_file: " + secretKey + "\n", []string{":4: the model a: open "}},
+		"key as profile":       {local + "  profile: " + secretKey + "\n", []string{":4: profile: "}},
+		"key as number":        {local + "  context_tokens: " + secretKey + "\n", []string{":4: "}},
+		"key as address":       {"models:\n- name: a\n  base_url: " + secretKey + "\n", []string{":3: the model a: "}},
+		"key as switch":        {local + "  switches: {stream_options: " + secretKey + ", max_tokens_field: " + secretKey + "}\n", []string{":4: "}},
 		"number of a field":    {"1: []\n", []string{":1: a key that is no name"}},
 		"extension":            {"\"[x.y]\": 1\n", []string{":1: a key that is no name"}},
 		"twice":                {local + "  baseUrl: http://127.0.0.1:2/v1\n", []string{":4: baseUrl is there twice: line 3 has it too"}},

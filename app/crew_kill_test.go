@@ -18,6 +18,7 @@ import (
 	"throwbar.dev/throwbar/app/apptest"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 	"throwbar.dev/throwbar/gen/go/throwbar/agent/v1/agentv1connect"
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 	"throwbar.dev/throwbar/server/rpc"
 	"throwbar.dev/throwbar/soak/soaktest"
 	"throwbar.dev/throwbar/store"
@@ -202,5 +203,56 @@ func testAKilledServerStartsNoSecondChild(t *testing.T, url string) {
 	}
 	if got := statuses(m.changes(m.id("A"))); answers != 1 || !slices.Equal(got, []agentv1.ConversationStatus{isRunning, isIdle}) {
 		t.Errorf("%d answers, and A was told %v", answers, got)
+	}
+}
+
+// An approval that an agent two levels down waits for can be decided after a restart: it goes on, and those above it get
+// its answer.
+func TestAKilledServerKeepsTheApprovalOfAChild(t *testing.T) {
+	t.Parallel()
+	for _, engine := range postgres.Engines() {
+		t.Run(engine.Name, func(t *testing.T) {
+			t.Parallel()
+			testAKilledServerKeepsTheApprovalOfAChild(t, engine.URL(t))
+		})
+	}
+}
+
+func testAKilledServerKeepsTheApprovalOfAChild(t *testing.T, url string) {
+	m := newMortals(t, url)
+	startSim(t, m.Server, "laptop")
+	waits(t, m.Server)
+	m.plan("boss", then(replies(summon("closer", "close 30 tabs")), tells(summons)))
+	m.plan("closer", closes(30))
+	m.begin("A", then(replies(summon("boss", "have 30 tabs closed")), tells(summons)), summons, fetches)
+	m.say("A", "close 30 tabs")
+	before := waiting(t, m.Server)
+	boss := m.children(m.id("A"))[0].GetConversationId()
+	closer := m.children(boss)[0].GetConversationId()
+	apptest.Eventually(t, "the closer waits", func() bool { return m.conversation(closer).GetStatus() == isWaiting })
+	m.kill()
+	m.begins()
+	a := waiting(t, m.Server)
+	if a.GetApprovalId() != before.GetApprovalId() || a.GetConversationId() != m.id("A") || a.GetPrincipal() != closer {
+		t.Errorf("after the restart %v", a)
+	}
+	apptest.Eventually(t, "the browser is back", func() bool {
+		res, err := m.Devices(t).ListDevices(t.Context(), &controlv1.ListDevicesRequest{})
+		return err == nil && len(res.GetDevices()) == 1 && res.GetDevices()[0].GetFreshness().GetLive()
+	})
+	decide(t, m.Server, a, true)
+	m.settled()
+	says(t, m.lastResult("A", summons).GetContent(), "Closed 30 tabs")
+	if n := openTabs(t, m.Server); n != 10 {
+		t.Errorf("%d tabs are left", n)
+	}
+	var of []*agentv1.ChildChanged
+	for _, ch := range m.changes(m.id("A")) {
+		if ch.GetConversationId() == closer {
+			of = append(of, ch)
+		}
+	}
+	if got := statuses(of); !slices.Equal(got, []agentv1.ConversationStatus{isRunning, isWaiting, isRunning, isIdle}) || len(m.all()) != 3 {
+		t.Errorf("the root was told of the closer: %v; there are %d conversations", got, len(m.all()))
 	}
 }

@@ -44,11 +44,12 @@ const (
 // doctorCommand is the verb doctor.
 func doctorCommand(env func(string) string, stdout io.Writer) *cobra.Command {
 	var flags databaseFlags
+	var file string
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say which hop of the way to your devices fails",
 		Long: "Walks the way from this program to your devices hop by hop (database, token file, connection, TLS, server, token, " +
-			"devices, model) and says of each whether it works and, if not, what to do.",
+			"devices, model, providers of models) and says of each whether it works and, if not, what to do.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := flags.config(env)
@@ -59,6 +60,7 @@ func doctorCommand(env func(string) string, stdout io.Writer) *cobra.Command {
 				server: cmd.Flag("server").Value.String(), tokenFile: cmd.Flag("token-file").Value.String(), database: config,
 				ownToken:  filepath.Join(cli.DataDir(env), ownerFile),
 				serverKey: cmd.Flag("server-key").Value.String(), plaintext: cmd.Flag("plaintext").Value.String() == "true",
+				env: env, file: file,
 			}
 			hops := d.run(cmd.Context())
 			if err := printHops(stdout, hops, cmd.Flag("output").Value.String() == "json"); err != nil {
@@ -73,10 +75,13 @@ func doctorCommand(env func(string) string, stdout io.Writer) *cobra.Command {
 		},
 	}
 	flags.bind(cmd, env)
+	cmd.Flags().StringVar(&file, "config", env("THROWBAR_CONFIG"), configHelp)
 	return cmd
 }
 
 type doctor struct {
+	env               func(string) string
+	file              string // of the configuration; empty if there is none
 	server, serverKey string
 	plaintext         bool
 	tokenFile, token  string
@@ -98,6 +103,7 @@ func (d *doctor) run(ctx context.Context) []hop {
 		{"server", d.lookServer},
 		{"devices", d.lookDevices},
 		{"model", d.lookModel},
+		{"providers", d.lookProviders},
 	}
 	var hops []hop
 	failed := false

@@ -17,7 +17,7 @@ import (
 const (
 	maxKeyFile = 64 << 10
 
-	noModel = "no model is set: set THROWBAR_MODEL with THROWBAR_MODEL_BASE_URL (and THROWBAR_MODEL_KEY_FILE), or with OPENAI_API_KEY, and start the server again"
+	noModel = "no model is set: name some in a file (--config, see docs/configuration.md), or set THROWBAR_MODEL with THROWBAR_MODEL_BASE_URL (and THROWBAR_MODEL_KEY_FILE), or with OPENAI_API_KEY, and start the server again"
 )
 
 // ModelConfig says which model the agent talks to.
@@ -73,12 +73,8 @@ func (m ModelConfig) choice() (turn.Choice, error) {
 
 // choices are the models that the agent may ask, the default first. There are none if nothing names one.
 func (c Config) choices() ([]turn.Choice, error) {
-	configs := c.Models
-	if len(configs) == 0 && c.Model.Name != "" && c.Model.Hint == "" {
-		configs = []ModelConfig{c.Model}
-	}
 	var out []turn.Choice
-	for _, m := range configs {
+	for _, m := range c.models() {
 		choice, err := m.choice()
 		if err != nil {
 			return nil, err
@@ -86,6 +82,14 @@ func (c Config) choices() ([]turn.Choice, error) {
 		out = append(out, choice)
 	}
 	return out, nil
+}
+
+// models are those that the configuration names: Models, or the one of Model.
+func (c Config) models() []ModelConfig {
+	if len(c.Models) == 0 && c.Model.Name != "" && c.Model.Hint == "" {
+		return []ModelConfig{c.Model}
+	}
+	return c.Models
 }
 
 // modelFromEnv reads the four variables that set the model, and nothing else of the environment. A key that was put

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"connectrpc.com/connect/v2"
+
 	"throwbar.dev/throwbar/agent/model/modeltest"
 	"throwbar.dev/throwbar/app"
 	"throwbar.dev/throwbar/app/apptest"
@@ -134,6 +136,15 @@ func TestGrantsAreOneByOne(t *testing.T) {
 		t.Errorf("offered: %q", offered)
 	}
 
+	// What starts agents makes no sense without what collects them, and an unknown name is none.
+	for _, extra := range []string{summons, "sendToConversatoin", "closeTabs"} {
+		if _, err := w.agents.UpdateConversation(t.Context(), &agentv1.UpdateConversationRequest{
+			ConversationId: w.id("A"), Grants: &agentv1.Grants{Extra: []string{extra}},
+		}); connect.CodeOf(err) != connect.CodeInvalidArgument {
+			t.Errorf("%s alone: %v", extra, err)
+		}
+	}
+
 	// In the middle of a turn: the second step has lost what the first one used.
 	w.plan("A", func(r *modeltest.Received) modeltest.Reply {
 		if r.Round() > 0 {
@@ -195,7 +206,8 @@ func TestPolicyHoldsForWhatAnAgentItselfDoes(t *testing.T) {
 	w.begin("B", answers("noted"))
 	w.begin("A", w.forwards("B"), sends)
 	for _, r := range []*controlv1.PolicyRule{
-		{Tool: sends, Verdict: controlv1.Verdict_VERDICT_DENY, Floor: true}, {Group: "reversible", Verdict: controlv1.Verdict_VERDICT_DENY},
+		{Tool: sends, Verdict: controlv1.Verdict_VERDICT_DENY, Floor: true},
+		{Group: "reversible", Verdict: controlv1.Verdict_VERDICT_DENY},
 		{Verdict: controlv1.Verdict_VERDICT_ASK}, // about everything: nobody can be asked about this
 	} {
 		remove := rule(t, w.Server, r)

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"throwbar.dev/throwbar/app/apptest"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 	configv1 "throwbar.dev/throwbar/gen/go/throwbar/config/v1"
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 )
 
 // definitions are the agents that can be started in these tests.
@@ -128,6 +130,36 @@ func testAnAgentHasAnotherOneWork(t *testing.T, cfg app.Config) {
 	}
 }
 
+// A person can begin a conversation as an agent of a definition: it has its tools and its prompt.
+func TestAPersonBeginsAsADefinedAgent(t *testing.T) {
+	t.Parallel()
+	w := newCrew(t, withAgents(app.Config{}))
+	var offered sync.Map
+	w.plan("boss", func(r *modeltest.Received) modeltest.Reply {
+		for _, tool := range r.Tools {
+			offered.Store(tool.Name, true)
+		}
+		return modeltest.Text("ready")
+	})
+	res, err := w.agents.CreateConversation(t.Context(), &agentv1.CreateConversationRequest{Title: "my boss", Agent: "boss"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := res.GetConversation().GetConversationId()
+	if _, err := w.agents.Send(t.Context(), &agentv1.SendRequest{ConversationId: &id, Message: "are you ready?"}); err != nil {
+		t.Fatal(err)
+	}
+	w.settled()
+	for name, want := range map[string]bool{summons: true, fetches: true, sends: false, reads: false} {
+		if _, got := offered.Load(name); got != want {
+			t.Errorf("%s is offered: %v", name, got)
+		}
+	}
+	if c := w.conversation(id); c.GetAgent() != "boss" || c.GetParentId() != "" {
+		t.Errorf("it is %v", c)
+	}
+}
+
 // A child has what both its definition and its parent have: here its definition names a tool that its parent lacks.
 func TestAChildHasNothingThatItsParentLacks(t *testing.T) {
 	t.Parallel()
@@ -228,6 +260,33 @@ func testApprovalsSurfaceAtTheRoot(t *testing.T, cfg app.Config) {
 	if got := statuses(of); !slices.Equal(got, []agentv1.ConversationStatus{isRunning, isWaiting, isRunning, isIdle}) {
 		t.Errorf("the root was told of the closer: %v", got)
 	}
+}
+
+// Stopping an agent withdraws what those that it started wait for; a rule of the root's conversation holds for them.
+func TestTheRootDecidesForAllBelowIt(t *testing.T) {
+	t.Parallel()
+	w := newCrew(t, withAgents(app.Config{}))
+	startSim(t, w.Server, "laptop")
+	waits(t, w.Server)
+	w.plan("closer", closes(30))
+	w.begin("A", then(replies(summon("closer", "close 30 tabs")), tells(summons)), summons, fetches)
+	w.say("A", "close 30 tabs")
+	waiting(t, w.Server)
+	if res, err := w.agents.StopTurn(t.Context(), &agentv1.StopTurnRequest{ConversationId: w.id("A")}); err != nil || !res.GetStopped() {
+		t.Fatalf("stop: %v, %v", res, err)
+	}
+	w.settled()
+	pending := true
+	list, err := approvals(t, w.Server).ListApprovals(t.Context(), &controlv1.ListApprovalsRequest{PendingOnly: &pending})
+	if n := openTabs(t, w.Server); err != nil || len(list.GetApprovals()) != 0 || n != 40 {
+		t.Errorf("%d approvals are pending, %v, and %d tabs are left", len(list.GetApprovals()), err, n)
+	}
+	rule(t, w.Server, &controlv1.PolicyRule{
+		Tool: "closeTabs", Verdict: controlv1.Verdict_VERDICT_ALLOW, ConversationId: w.id("A"), MaxTargets: 30,
+	})
+	w.say("A", "close them after all")
+	w.settled()
+	says(t, w.lastResult("A", summons).GetContent(), "Closed 30 tabs")
 }
 
 // What works in the background is collected later, with waiting where it still works.

@@ -29,6 +29,8 @@ type World struct {
 	BeforeQuery   func(context.Context, turn.Query) error
 	// Refuse, if set, is how a command ends on every device.
 	Refuse *commandv1.CommandError
+	// Groups are the tab groups, whatever the device.
+	Groups []*commandv1.TabGroup
 	// Stranger, if set, answers an action that the program was not built with.
 	Stranger func(*commandv1.Action) *commandv1.Result
 
@@ -64,6 +66,17 @@ func (w *World) open(device, url, title string) string {
 		TabId: id, WindowId: ident.Composite{Device: device, Kind: ident.Window, Boot: "b", Native: 1}.String(), Url: url, Title: title,
 	})
 	return id
+}
+
+// Rename gives a device another name.
+func (w *World) Rename(device, name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, d := range w.devices {
+		if d.GetDeviceId() == device { // answers may still be read elsewhere
+			w.devices[i] = &controlv1.Device{DeviceId: device, Name: name, Online: d.GetOnline()}
+		}
+	}
 }
 
 // Tabs are the addresses of the open tabs.
@@ -198,6 +211,8 @@ func (w *World) Query(ctx context.Context, query turn.Query) (proto.Message, err
 	switch query.Method.Name() {
 	case "ListDevices":
 		return &controlv1.ListDevicesResponse{Devices: w.devices}, nil
+	case "ListTabGroups":
+		return &controlv1.ListTabGroupsResponse{Groups: w.Groups}, nil
 	case "SearchTabs":
 		req := &controlv1.SearchTabsRequest{}
 		if err := convert(query.Request, req); err != nil {

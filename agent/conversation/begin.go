@@ -227,6 +227,7 @@ func (b *Book) turn(ctx context.Context, t *thread, r *run, resumed bool) {
 		t.mu.Unlock()
 	}
 	err := b.guarded(ctx, c, row, &journal{book: b, thread: t, run: r}, resumed)
+	b.leaveNobody(ctx, c)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {

@@ -49,6 +49,8 @@ type Config struct {
 	Definitions []*configv1.AgentDefinition
 	Limits      Limits
 	Check       func(tool.Access) error // refuses names of tools that are not there; nil takes all
+	// Listed is what the list of tools of a definition gives; nil if there are no definitions.
+	Listed func(tools []string) tool.Access
 	// Within is what a child may use of its own grants under a parent's; its own if nil.
 	Within func(child, parent tool.Access) tool.Access
 	Random io.Reader // safe for concurrent use

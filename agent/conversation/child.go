@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/google/uuid"
 
@@ -187,6 +188,18 @@ func (b *Book) access(ctx context.Context, c Conversation) (tool.Access, error) 
 		return tool.Access{}, err
 	}
 	return b.config.Within(own, above), nil
+}
+
+// leaveNobody stops the agents that a turn has started which was stopped because its caller went away: nobody would collect
+// what they answer. A stop that somebody asked for has stopped them already.
+func (b *Book) leaveNobody(ctx context.Context, c Conversation) {
+	if !errors.Is(context.Cause(ctx), ErrGone) {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	if err := b.stopChildren(ctx, c); err != nil {
+		b.config.Log.ErrorContext(ctx, "agents cannot be stopped", slog.String("conversation_id", c.ID), slog.Any("error", err))
+	}
 }
 
 // archiveChildren archives the agents that the agent of a conversation started, and theirs: what nobody can collect any

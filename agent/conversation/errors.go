@@ -37,7 +37,7 @@ const (
 	Unavailable      // the server stops
 	Invalid          // a value that the caller gave is wrong
 	Slow             // the caller does not read
-	Full             // too much waits
+	Busy             // too much waits there already
 	Late             // it was read, or taken back, before
 	Exhausted        // a bound of what agents may set to work is reached
 )

@@ -139,7 +139,7 @@ func (b *Book) Create(
 		if err != nil {
 			return Row{}, err
 		}
-		c.Settings = settingsOf(definition, settings)
+		c.Settings = b.settingsOf(definition, settings)
 	}
 	if err := b.checkSettings(c.Settings); err != nil {
 		return Row{}, err
@@ -175,7 +175,7 @@ func (b *Book) definition(name string) (*configv1.AgentDefinition, error) {
 }
 
 // settingsOf are the settings of an agent's definition, where a person who begins it does not say otherwise.
-func settingsOf(d *configv1.AgentDefinition, more *agentv1.ConversationSettings) *agentv1.ConversationSettings {
+func (b *Book) settingsOf(d *configv1.AgentDefinition, more *agentv1.ConversationSettings) *agentv1.ConversationSettings {
 	s := proto.CloneOf(more)
 	if s == nil {
 		s = &agentv1.ConversationSettings{}
@@ -187,7 +187,8 @@ func settingsOf(d *configv1.AgentDefinition, more *agentv1.ConversationSettings)
 		s.Model = &agentv1.ModelChoice{Models: d.GetModels(), Effort: d.GetEffort()}
 	}
 	if s.GetGrants() == nil {
-		s.Grants = &agentv1.Grants{Only: d.GetTools(), Extra: d.GetTools()}
+		a := b.config.Listed(d.GetTools())
+		s.Grants = &agentv1.Grants{Only: a.Only, Extra: a.Extra, Denied: a.Denied}
 	}
 	return s
 }

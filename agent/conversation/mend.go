@@ -34,7 +34,7 @@ func (b *Book) resume(ctx context.Context) error {
 
 // adopt takes up a turn that runs in no process. The caller holds t.mu.
 func (b *Book) adopt(ctx context.Context, t *thread, row Turn) error {
-	if !row.Durable || row.Stopping {
+	if !row.Durable {
 		why := whyStopped
 		if row.Stopping {
 			why = ""
@@ -57,6 +57,9 @@ func (b *Book) adopt(ctx context.Context, t *thread, row Turn) error {
 	b.run(context.WithoutCancel(ctx), t, row, nil, true)
 	t.run.approvals = approvals
 	b.note(t)
+	if row.Stopping { // the turn itself ends, and takes back what it waits for
+		t.run.stop(ErrStopped)
+	}
 	return nil
 }
 

@@ -180,7 +180,7 @@ func (b *Book) deliver(ctx context.Context, d Delivery, to Conversation, isNew b
 	defer t.mu.Unlock()
 	if isNew {
 		t.c, t.loaded, change.New = to, true, true
-		t.told = t.news()
+		t.told = news(t.state())
 	} else if err := b.load(ctx, t); err != nil {
 		return told, err
 	}
@@ -245,6 +245,9 @@ func (b *Book) routed(ctx context.Context, t *thread, letter *Letter, change Cha
 
 // suppress keeps a letter that may not begin a turn. The caller holds t.mu.
 func (b *Book) suppress(ctx context.Context, t *thread, letter *Letter, change Change) error {
+	if change.New { // an agent that is started: nobody would know of what waits there
+		return errorf(Exhausted, "no agent was started: nothing is left of what one message of a person may set to work")
+	}
 	letter.Delivery = agentv1.Delivery_DELIVERY_SUPPRESSED
 	change.hold(b.limits())
 	return b.enqueue(ctx, t, *letter, change)
@@ -253,7 +256,7 @@ func (b *Book) suppress(ctx context.Context, t *thread, letter *Letter, change C
 // enqueue lets a letter wait. The caller holds t.mu.
 func (b *Book) enqueue(ctx context.Context, t *thread, letter Letter, change Change) error {
 	if len(t.queue) >= b.limits().Queue {
-		return errorf(Full, "%d messages wait in this conversation already: wait until they are read, or remove some", len(t.queue))
+		return errorf(Busy, "%d messages wait in this conversation already: wait until they are read, or remove some", len(t.queue))
 	}
 	change.Letters = append(change.Letters, Move{Letter: letter, New: true})
 	waits := &agentv1.Event{Kind: &agentv1.Event_Queued{Queued: letter.Message()}}

@@ -25,7 +25,8 @@ type thread struct {
 	queue    []Letter            // what waits, in order
 	run      *run                // nil while no turn runs
 	attached map[string]struct{} // messages that wait and whose callers do too
-	told     string              // what its family was told of it
+	told     string              // what its family was told of it; empty if that has to be looked up
+	quiet    bool                // it is being taken up: its family is told when that is done
 }
 
 // run is a turn that runs in this process.
@@ -81,6 +82,8 @@ func (b *Book) load(ctx context.Context, t *thread) error {
 	if t.loaded {
 		return nil
 	}
+	t.quiet = true
+	defer func() { t.quiet = false }()
 	s, err := b.config.Store.State(ctx, t.ref.Workspace, t.ref.ID)
 	if errors.Is(err, ErrNoRow) {
 		return errorf(NotFound, "there is no conversation %q", shown(t.ref.ID))
@@ -94,9 +97,6 @@ func (b *Book) load(ctx context.Context, t *thread) error {
 		t.loaded = false
 		return err
 	}
-	if t.run == nil && s.Running == nil {
-		t.told = t.news()
-	}
 	if r := t.run; r != nil && (s.Running == nil || s.Running.ID != r.turn.ID) {
 		b.settle(t) // its end was stored, though it was not said so
 	}
@@ -108,6 +108,7 @@ func (b *Book) load(ctx context.Context, t *thread) error {
 	case !s.Turns && s.Last.GetTurnId() != "" && s.Last.GetTurnEnded() == nil: // of a version without rows of turns
 		err = b.mend(ctx, t, Turn{ID: s.Last.GetTurnId()}, whyStopped)
 	}
+	t.quiet = false
 	b.note(t)
 	return err
 }

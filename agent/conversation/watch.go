@@ -122,6 +122,9 @@ func (w *Watch) before(ctx context.Context) (*agentv1.Event, error) {
 	}
 	if len(w.stored) == 0 && w.sent < w.upTo {
 		events, err := w.book.config.Lists.Events(ctx, w.thread.ref.ID, w.sent, pageOfEvents)
+		if err != nil && w.book.isClosed() {
+			return nil, errClosed()
+		}
 		if err != nil {
 			return nil, fmt.Errorf("list events: %w", err)
 		}

@@ -42,7 +42,7 @@ func (f *Facilities) summon(ctx context.Context, call turn.FacilityCall, in *age
 	case in.GetBackground():
 		out.Note = "It works in the background: go on, and collect its answer with " + f.name(&agentv1.RetrieveAgent{}) + " and this handle."
 	default:
-		ended, err := f.config.Conversations.Await(ctx, call.Workspace, call.Conversation, child.Conversation.ID)
+		ended, err := f.await(ctx, call, child.Conversation.ID)
 		if err != nil {
 			return nil, f.explain(ctx, call, err, "the agent was started as "+child.Handle+", and its answer could not be awaited")
 		}
@@ -89,11 +89,19 @@ func (f *Facilities) retrieve(ctx context.Context, call turn.FacilityCall, in *a
 	if target.ID == call.Conversation {
 		return nil, invalid("%s is this very conversation: only an agent that you have started can be collected", target.Handle)
 	}
-	ended, err := f.config.Conversations.Await(ctx, call.Workspace, call.Conversation, target.ID)
+	ended, err := f.await(ctx, call, target.ID)
 	if err != nil {
 		return nil, f.explain(ctx, call, err, "the agent's answer could not be collected; it goes on")
 	}
 	return &agentv1.RetrieveAgent_Result{Handle: ended.Handle, Status: ended.Status, Answer: ended.Answer, Note: endNote(ended)}, nil
+}
+
+// await waits for an agent, while the time of the turn that waits stands still.
+func (f *Facilities) await(ctx context.Context, call turn.FacilityCall, id string) (conversation.Snapshot, error) {
+	if call.Rest != nil {
+		defer call.Rest()()
+	}
+	return f.config.Conversations.Await(ctx, call.Workspace, call.Conversation, id)
 }
 
 // endNote says how an agent ended, where its answer does not.

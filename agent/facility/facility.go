@@ -43,9 +43,10 @@ type Undo struct {
 	Origin       controlv1.Origin
 	Command      string // of a command or a dispatch; the newest that took something away if empty
 	Device       string // only there; everywhere if empty
-	// Key is the same whenever the call is made again after a restart, and Again is set then.
-	Key   string
-	Again bool
+	// Key is the same whenever the call is made again after a restart, and Again is set then. A durable one will be if the
+	// server stops.
+	Key            string
+	Again, Durable bool
 
 	Asked, Resolved func(*controlv1.Approval)
 }
@@ -177,7 +178,7 @@ func codeOf(code conversation.Code) commandv1.ErrorCode {
 	switch code {
 	case conversation.NotFound:
 		return commandv1.ErrorCode_ERROR_CODE_NOT_FOUND
-	case conversation.Unavailable, conversation.Full:
+	case conversation.Unavailable, conversation.Busy:
 		return commandv1.ErrorCode_ERROR_CODE_BUSY
 	case conversation.Ambiguous, conversation.Invalid:
 		return commandv1.ErrorCode_ERROR_CODE_INVALID

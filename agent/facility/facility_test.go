@@ -95,6 +95,13 @@ type bench struct {
 	again     bool
 }
 
+func definitions() []*configv1.AgentDefinition {
+	return []*configv1.AgentDefinition{
+		{Name: "scout", Description: "Looks around.", Prompt: "You look.", Models: []string{"small"}, Effort: "low", Tools: []string{"listTabs", "closeTabs"}},
+		{Name: "writer", Description: "Writes a text.", Tools: []string{"sendToConversation"}},
+	}
+}
+
 func newBench(t *testing.T, rows ...conversation.Row) *bench {
 	t.Helper()
 	c, err := catalog.New(gen.Descriptors)
@@ -108,35 +115,41 @@ func newBench(t *testing.T, rows ...conversation.Row) *bench {
 	b := &bench{catalogue: c, threads: &threads{rows: rows, snapshots: map[string]conversation.Snapshot{}}, undoer: &undoer{}}
 	b.Facilities = facility.New(facility.Config{
 		Catalogue: c, Tools: tools, Conversations: b.threads, Undoer: b.undoer, Log: slog.New(slog.DiscardHandler),
-		Definitions: []*configv1.AgentDefinition{
-			{Name: "scout", Description: "Looks around.", Prompt: "You look.", Models: []string{"small"}, Effort: "low", Tools: []string{"listTabs", "closeTabs"}},
-			{Name: "writer", Description: "Writes a text.", Tools: []string{"sendToConversation"}},
-		},
+		Definitions: definitions(),
 	})
 	return b
 }
 
-// call calls a facility as a turn does: with a message that the catalogue's descriptors made.
+// call calls a facility as a turn does.
 func (b *bench) call(t *testing.T, in proto.Message) (proto.Message, error) {
 	t.Helper()
-	for _, e := range b.catalogue.Facilities() {
-		if e.In.FullName() != in.ProtoReflect().Descriptor().FullName() {
-			continue
-		}
-		raw, err := proto.Marshal(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request := e.New()
-		if err := proto.Unmarshal(raw, request); err != nil {
-			t.Fatal(err)
-		}
-		return b.Call(t.Context(), turn.FacilityCall{
-			Workspace: "w", Conversation: "own0", Root: "root", TurnID: "turn", CallID: "call", Entry: e, Request: request, Key: "key", Again: b.again,
-		})
+	return b.callIn(t, turn.FacilityCall{
+		Workspace: "w", Conversation: "own0", Root: "root", TurnID: "turn", CallID: "call", Key: "key", Again: b.again,
+	}, in)
+}
+
+func (b *bench) callIn(t *testing.T, call turn.FacilityCall, in proto.Message) (proto.Message, error) {
+	t.Helper()
+	return b.callWith(t.Context(), t, call, in)
+}
+
+// callWith calls a facility with a message that the catalogue's descriptors made, as turns do.
+func (b *bench) callWith(ctx context.Context, t *testing.T, call turn.FacilityCall, in proto.Message) (proto.Message, error) {
+	t.Helper()
+	all := b.catalogue.Facilities()
+	at := slices.IndexFunc(all, func(e *catalog.Entry) bool { return e.In.FullName() == in.ProtoReflect().Descriptor().FullName() })
+	raw, err := proto.Marshal(in)
+	if err != nil || at < 0 {
+		t.Errorf("%T is no facility, or cannot be written: %v", in, err)
+		return nil, err
 	}
-	t.Fatalf("%T is no facility", in)
-	return nil, nil
+	call.Entry = all[at]
+	request := call.Entry.New()
+	if err := proto.Unmarshal(raw, request); err != nil {
+		t.Error(err)
+	}
+	call.Request = request
+	return b.Call(ctx, call)
 }
 
 // refused calls a facility that has to be refused, and gives the text for the model.
@@ -173,6 +186,7 @@ const (
 	notFound = commandv1.ErrorCode_ERROR_CODE_NOT_FOUND
 	badCall  = commandv1.ErrorCode_ERROR_CODE_INVALID
 	failed   = commandv1.ErrorCode_ERROR_CODE_FAILED
+	denied   = commandv1.ErrorCode_ERROR_CODE_DENIED
 )
 
 // Every declared facility is run here, except the one that changes what the turn itself offers.
@@ -386,6 +400,11 @@ func TestUndoing(t *testing.T) {
 	if u := b.undoer.asked[1]; u.Key != "key" || !u.Again || u.Command != "c1" {
 		t.Errorf("asked again %+v", u)
 	}
+	b.undoer.res = &controlv1.UndoResponse{Outcomes: []*controlv1.DeviceOutcome{
+		{DeviceName: "Laptop", Outcome: &controlv1.DeviceOutcome_Error{Error: &commandv1.CommandError{Code: denied, Message: "a person said no"}}},
+		{DeviceId: "pc", Outcome: &controlv1.DeviceOutcome_Error{Error: &commandv1.CommandError{Message: "it is offline"}}},
+	}}
+	has(t, b.refused(t, denied, &agentv1.Undo{}), "Laptop: a person said no; pc: it is offline") // well on no device: it is no success
 	b.undoer.err = &turn.Refusal{Code: notFound, Message: "nothing to bring back"}
 	has(t, b.refused(t, notFound, &agentv1.Undo{CommandId: proto.String("c1")}), "nothing to bring back")
 }

@@ -2,6 +2,7 @@ package facility
 
 import (
 	"context"
+	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -17,17 +18,39 @@ func (f *Facilities) undo(ctx context.Context, call turn.FacilityCall, in *agent
 		return nil, refuse(commandv1.ErrorCode_ERROR_CODE_UNSUPPORTED, "nothing can be undone here")
 	}
 	res, err := f.config.Undoer.Undo(ctx, Undo{
-		Workspace: call.Workspace, Principal: call.Conversation, Conversation: call.Root, Origin: call.Origin, Key: call.Key, Again: call.Again,
+		Workspace: call.Workspace, Principal: call.Conversation, Conversation: call.Root, Origin: call.Origin, Key: call.Key, Again: call.Again, Durable: call.Durable,
 		Command: in.GetCommandId(), Device: in.GetDeviceId(), Asked: call.Asked, Resolved: call.Resolved,
 	})
 	if err != nil {
 		return nil, f.explain(ctx, call, err, "it could not be undone")
+	}
+	if err := nothing(res.GetOutcomes()); err != nil {
+		return nil, err
 	}
 	out := &agentv1.Undo_Result{UndoneCommandIds: res.GetUndoneCommandIds()}
 	for _, o := range res.GetOutcomes() {
 		out.Devices = append(out.Devices, undoneOn(o))
 	}
 	return out, nil
+}
+
+// nothing is an error with the reason of each device, if it went well on none.
+func nothing(outcomes []*controlv1.DeviceOutcome) error {
+	var reasons []string
+	for _, o := range outcomes {
+		if o.GetError() == nil {
+			return nil
+		}
+		name := o.GetDeviceName()
+		if name == "" {
+			name = o.GetDeviceId()
+		}
+		reasons = append(reasons, name+": "+o.GetError().GetMessage())
+	}
+	if len(reasons) == 0 {
+		return nil
+	}
+	return refuse(outcomes[0].GetError().GetCode(), "%s", strings.Join(reasons, "; "))
 }
 
 // undoneOn is how an undo went on one device.

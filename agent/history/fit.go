@@ -29,14 +29,14 @@ type Plan struct {
 }
 
 // Fit returns what a model is shown of a conversation. The messages may be in any state, system messages among them; they are
-// not changed. What is shown is what [model.Lint] accepts, begins with the system messages, has no two messages of the user
+// not changed, and what is shown may be in the same memory. What is shown is what [model.Lint] accepts, begins with the system messages, has no two messages of the user
 // in a row ([model.NextMessage] is between them), and ends with what can be answered; it is empty if there is nothing to.
 func Fit(messages []model.Message, limits Limits) ([]model.Message, Plan) {
 	shown, plan := seen(messages, limits)
 	shown = asking(joined(model.Repair(shown)))
 	tokens := limits.messages(shown...)
 	if tokens > limits.room()*shortenFrom/100 {
-		if plan.Shortened = shorten(shown, newestRound(shown)); plan.Shortened > 0 {
+		if shown, plan.Shortened = shorten(shown, newestRound(shown)); plan.Shortened > 0 {
 			tokens = limits.messages(shown...)
 		}
 	}
@@ -45,16 +45,17 @@ func Fit(messages []model.Message, limits Limits) ([]model.Message, Plan) {
 	return shown, plan
 }
 
-// shorten cuts the long results before a place. It works in place.
-func shorten(messages []message, end int) int {
+// shorten returns messages with the long results before a place cut, and says how many those are.
+func shorten(messages []message, end int) ([]message, int) {
+	out := slices.Clone(messages)
 	n := 0
-	for i := range messages[:end] {
-		if m := &messages[i]; m.Role == model.RoleTool && len(m.Text) > longResult {
+	for i := range out[:end] {
+		if m := &out[i]; m.Role == model.RoleTool && len(m.Text) > longResult {
 			m.Text = Cut(m.Text, shortResult)
 			n++
 		}
 	}
-	return n
+	return out, n
 }
 
 // newestRound is where the newest answer of the model with calls begins.
@@ -70,6 +71,9 @@ func newestRound(messages []message) int {
 // joined puts neighbouring messages of the user into one: the templates of some models take no two in a row, and they come
 // to be whenever a turn fails without an answer or several messages waited for it.
 func joined(messages []message) []message {
+	if !anyInARow(messages) {
+		return messages
+	}
 	out := make([]message, 0, len(messages))
 	for _, m := range messages {
 		last := len(out) - 1
@@ -84,13 +88,23 @@ func joined(messages []message) []message {
 	return out
 }
 
+// anyInARow reports whether the user has two messages in a row.
+func anyInARow(messages []message) bool {
+	for i := 1; i < len(messages); i++ {
+		if messages[i].Role == model.RoleUser && messages[i-1].Role == model.RoleUser {
+			return true
+		}
+	}
+	return false
+}
+
 // goOn asks where nobody did: the turn went on after a restart, or what it answered to is gone.
 const goOn = "(Go on from here.)"
 
 // asking ends the messages with one that can be answered.
 func asking(messages []message) []message {
 	if n := len(messages); n > 0 && messages[n-1].Role == model.RoleAssistant {
-		return append(messages, message{Role: model.RoleUser, Text: goOn})
+		return append(slices.Clip(messages), message{Role: model.RoleUser, Text: goOn})
 	}
 	return messages
 }

@@ -21,11 +21,14 @@ const (
 	bigRemark   = "(an image of %.1f MB was here, which is too big to be shown)"
 )
 
-// seen returns a copy of messages with the images that the model is shown, the newest ones, and a remark for each of the
-// others.
+// seen returns messages with the images that the model is shown, the newest ones, and a remark for each of the others. Without
+// images they are those that it was given.
 func seen(messages []message, limits Limits) ([]message, Plan) {
-	out := slices.Clone(messages)
 	var plan Plan
+	if !slices.ContainsFunc(messages, func(m message) bool { return len(m.Images) > 0 }) {
+		return messages, plan
+	}
+	out := slices.Clone(messages)
 	bytes := 0
 	for i := len(out) - 1; i >= 0; i-- {
 		m := &out[i]

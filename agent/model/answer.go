@@ -3,6 +3,7 @@ package model
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,12 +22,14 @@ type answer struct {
 	// taken are the ids of calls that the history has; fresh makes new ones.
 	taken map[string]bool
 	fresh func() string
+	// limit bounds the body in bytes; maxBody if zero.
+	limit int64
 }
 
 // read returns the turn that body holds. With an error, the turn is what arrived before it.
 func (a answer) read(body io.Reader, contentType string) (Turn, error) {
 	b := &builder{sink: a.sink}
-	err := a.build(b, body, contentType)
+	err := a.build(b, &bounded{from: body, left: cmp.Or(a.limit, maxBody)}, contentType)
 	if err != nil {
 		begun := b.size() > 0
 		if api := (*APIError)(nil); errors.As(err, &api) {
@@ -34,6 +37,25 @@ func (a answer) read(body io.Reader, contentType string) (Turn, error) {
 		}
 	}
 	return b.turn(err != nil, a.taken, a.fresh), err
+}
+
+// maxBody bounds a whole answer. Every token comes in a document of its own, so that it is far more than maxTurn.
+const maxBody = 256 << 20
+
+// bounded reads up to a number of bytes.
+type bounded struct {
+	from io.Reader
+	left int64
+}
+
+// Read reads from the body. After the bound it fails, so that it is not taken for the end.
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errLongTurn
+	}
+	n, err := b.from.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
 }
 
 func (a answer) build(b *builder, body io.Reader, contentType string) error {
@@ -130,7 +152,10 @@ func stream(b *builder, in *bufio.Reader, media string) error {
 		done, err := b.data(next.data)
 		switch {
 		case errors.Is(err, errBadChunk) && source.ended != nil:
-			return cutOff(io.ErrUnexpectedEOF) // the tail of a line that never ended
+			if errors.Is(source.ended, errLongTurn) {
+				return errLongTurn
+			}
+			return cutOff(source.ended) // the tail of a line that never ended
 		case err != nil:
 			return err
 		case done:
@@ -196,7 +221,7 @@ func strayed(b *builder, source *events, media string, err error) error {
 func ended(b *builder, whole bool, err error) error {
 	eof := err == nil || errors.Is(err, io.EOF)
 	switch {
-	case errors.Is(err, errLongLine):
+	case errors.Is(err, errLongLine), errors.Is(err, errLongTurn):
 		return err
 	case whole && eof:
 		return nil

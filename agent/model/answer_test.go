@@ -71,20 +71,39 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestAnswerAnySplit reads every fixture byte by byte and in random pieces.
+// variants are other ways to write the same answer.
+func (f fixture) variants() map[string]string {
+	out := map[string]string{"": f.body, "byte order mark": "\uFEFF" + f.body}
+	if !strings.Contains(f.body, "\r") {
+		out["crlf"] = strings.ReplaceAll(f.body, "\n", "\r\n")
+		out["lone cr"] = strings.ReplaceAll(f.body, "\n", "\r")
+	}
+	return out
+}
+
+// TestAnswerAnySplit reads every fixture in every variant cut in two at every byte, byte by byte, and in random pieces.
 func TestAnswerAnySplit(t *testing.T) {
 	t.Parallel()
 	for i, f := range fixtures() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			turn, err := read(t, iotest.OneByteReader(strings.NewReader(f.body)), f.contentType())
-			f.check(t, turn, err)
-			turn, err = read(t, iotest.DataErrReader(strings.NewReader(f.body)), f.contentType())
-			f.check(t, turn, err)
-			for seed := range 20 {
-				pieces := &pieceReader{rest: f.body, rand: rand.New(rand.NewPCG(uint64(i), uint64(seed)))}
-				turn, err = read(t, pieces, f.contentType())
-				f.check(t, turn, err)
+			for name, body := range f.variants() {
+				check := func(how string, in io.Reader) {
+					t.Helper()
+					turn, err := read(t, in, f.contentType())
+					f.check(t, turn, err)
+					if t.Failed() {
+						t.Fatalf("variant %q, %s", name, how)
+					}
+				}
+				for at := range body {
+					check(fmt.Sprint("cut at ", at), io.MultiReader(strings.NewReader(body[:at]), strings.NewReader(body[at:])))
+				}
+				check("byte by byte", iotest.OneByteReader(strings.NewReader(body)))
+				check("end with data", iotest.DataErrReader(strings.NewReader(body)))
+				for seed := range 20 {
+					check("pieces", &pieceReader{rest: body, rand: rand.New(rand.NewPCG(uint64(i), uint64(seed)))})
+				}
 			}
 		})
 	}
@@ -167,6 +186,58 @@ func TestAnswerBounds(t *testing.T) {
 			}
 			if len(turn.Text) != tt.text || len(turn.Calls) > 0 {
 				t.Errorf("%d bytes of text, %d calls", len(turn.Text), len(turn.Calls))
+			}
+		})
+	}
+}
+
+// forever repeats a text, and counts what was read of it.
+type forever struct {
+	text string
+	read int64
+}
+
+func (f *forever) Read(p []byte) (int, error) {
+	n := copy(p, f.text[f.read%int64(len(f.text)):])
+	f.read += int64(n)
+	return n, nil
+}
+
+// TestAnswerEnds has bodies without end: each is left after a bounded number of bytes.
+func TestAnswerEnds(t *testing.T) {
+	t.Parallel()
+	const limit = 4 << 20 // of those that would go on to maxBody
+	for name, tt := range map[string]struct {
+		text  string
+		reads int64
+		err   string
+	}{
+		"line":               {"x", maxLine, "8 MiB"},
+		"line of data":       {"data: x", maxLine, "8 MiB"},
+		"lines of one event": {"data: xxxxxxxxxxxxxxx\n", 2 * maxLine, "8 MiB"},
+		"document":           {`{"a":`, maxLine, "not JSON"},
+		"page":               {"<p>", maxErrorBody, "answered 200"},
+		"text":               {sse(say(strings.Repeat("x", 1000))), 2 * maxTurn, "too long"},
+		"reasoning":          {sse(delta(`"reasoning":"` + strings.Repeat("x", 1000) + `"`)), 2 * maxTurn, "too long"},
+		"arguments":          {sse(calls(`"index":0,"id":"a",` + fn("f", strings.Repeat("x", 1000)))), 2 * maxTurn, "too long"},
+		"calls":              {sse(calls(`"id":"a",`+fn("f", "{}"), `"id":"b",`+fn("g", `{"x":1}`))), limit, "too long"},
+		"extras":             {sse(calls(`"index":0,"id":"a","x":"` + strings.Repeat("x", 1000) + `",` + fn("f", ""))), limit, "too long"},
+		"nothing":            {sse("{}"), limit, "too long"},
+		"remarks":            {": still there\n\n", limit, "too long"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := &forever{text: tt.text}
+			reader := answer{fresh: freshID}
+			if tt.reads == limit {
+				reader.limit = limit
+			}
+			_, err := reader.read(in, "text/event-stream")
+			if err == nil || !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("error %v", err)
+			}
+			if in.read > tt.reads+64<<10 {
+				t.Errorf("read %d bytes", in.read)
 			}
 		})
 	}

@@ -60,6 +60,7 @@ func (c Config) MarshalJSON() ([]byte, error) {
 // Client asks one provider. It is safe for concurrent use.
 type Client struct {
 	completions openai.ChatCompletionService
+	http        *http.Client
 	baseURL     string
 	key         string
 	model       string
@@ -100,6 +101,7 @@ func New(config Config) (*Client, error) {
 	if client == nil {
 		client = &http.Client{Transport: plainTransport()}
 	}
+	c.http = client
 	// The service, unlike openai.NewClient, takes nothing from the environment: neither keys nor addresses nor headers.
 	c.completions = openai.NewChatCompletionService(
 		option.WithBaseURL(base),

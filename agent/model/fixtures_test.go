@@ -67,7 +67,7 @@ func quote(s string) string {
 func fixtures() []fixture {
 	var all []fixture
 	for _, group := range [][]fixture{
-		textFixtures(), endFixtures(), wholeFixtures(), callFixtures(), oddCallFixtures(), argumentFixtures(),
+		textFixtures(), endFixtures(), wholeFixtures(), callFixtures(), oddCallFixtures(), argumentFixtures(), reportFixtures(),
 	} {
 		all = append(all, group...)
 	}

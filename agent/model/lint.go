@@ -9,23 +9,38 @@ import (
 
 // Lint returns what a strict provider would refuse in a history, all of it, or nil. What [Repair] returns has no faults.
 func Lint(messages []Message) error {
-	l := linter{ids: make(map[string]bool), open: make(map[string]bool)}
-	for i, m := range messages {
+	l := newLinter(len(messages))
+	for i := range messages {
 		l.at = i
-		l.message(m)
+		l.message(&messages[i])
 	}
 	l.at = len(messages)
 	l.closed()
 	return errors.Join(l.faults...)
 }
 
+// asRepaired reports whether Repair has nothing to do: there are no faults, and results are in the order of their calls.
+func asRepaired(messages []Message) bool {
+	l := newLinter(len(messages))
+	for i := range messages {
+		if l.message(&messages[i]); len(l.faults) > 0 || l.moved {
+			return false
+		}
+	}
+	l.closed()
+	return len(l.faults) == 0
+}
+
 type linter struct {
 	at     int
 	faults []error
 	ids    map[string]bool // all call ids so far
-	open   map[string]bool // calls of the last assistant message that wait for their result
+	open   []string        // calls of the last assistant message that wait for their result
+	moved  bool            // a result is not in the order of the calls
 	begun  bool            // a message other than a system message was seen
 }
+
+func newLinter(messages int) *linter { return &linter{ids: make(map[string]bool, messages/2)} }
 
 func (l *linter) fault(format string, args ...any) {
 	l.faults = append(l.faults, fmt.Errorf("message %d: %s", l.at, fmt.Sprintf(format, args...)))
@@ -36,17 +51,17 @@ func (l *linter) closed() {
 	if len(l.open) > 0 {
 		l.fault("%d calls before it have no result", len(l.open))
 	}
-	clear(l.open)
+	l.open = l.open[:0]
 }
 
-func (l *linter) message(m Message) {
+func (l *linter) message(m *Message) {
 	l.strings(m)
 	if m.Role != RoleTool {
 		l.closed()
 	}
 	switch m.Role {
 	case RoleSystem:
-		l.only(m, Message{Role: m.Role, Text: m.Text})
+		l.only(m, fieldSet{})
 		if l.begun {
 			l.fault("a system message after the beginning")
 		}
@@ -55,7 +70,7 @@ func (l *linter) message(m Message) {
 		}
 		return
 	case RoleUser:
-		l.only(m, Message{Role: m.Role, Text: m.Text, Images: m.Images})
+		l.only(m, fieldSet{images: true})
 		if blank(m.Text) && len(m.Images) == 0 {
 			l.fault("no content")
 		}
@@ -63,14 +78,11 @@ func (l *linter) message(m Message) {
 			l.fault("an image in a form that cannot be shown")
 		}
 	case RoleAssistant:
-		l.only(m, Message{Role: m.Role, Text: m.Text, Reasoning: m.Reasoning, Calls: m.Calls})
+		l.only(m, fieldSet{calls: true})
 		l.assistant(m)
 	case RoleTool:
-		l.only(m, Message{Role: m.Role, Text: m.Text, CallID: m.CallID})
-		if !l.open[m.CallID] {
-			l.fault("a result for %q, which no call before it waits for", m.CallID)
-		}
-		delete(l.open, m.CallID)
+		l.only(m, fieldSet{callID: true})
+		l.result(m.CallID)
 		if blank(m.Text) {
 			l.fault("no content")
 		}
@@ -82,19 +94,32 @@ func (l *linter) message(m Message) {
 
 func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// only demands that m has no fields but those of allowed.
-func (l *linter) only(m, allowed Message) {
-	if len(m.Images) != len(allowed.Images) || m.Reasoning != allowed.Reasoning ||
-		len(m.Calls) != len(allowed.Calls) || m.CallID != allowed.CallID {
+// result takes a result to its call.
+func (l *linter) result(id string) {
+	at := slices.Index(l.open, id)
+	if at < 0 {
+		l.fault("a result for %q, which no call before it waits for", id)
+		return
+	}
+	l.moved = l.moved || at > 0
+	l.open = slices.Delete(l.open, at, at+1)
+}
+
+// fieldSet is the fields that a message has beside its text.
+type fieldSet struct{ images, calls, callID bool } // reasoning goes with calls
+
+// only demands that m has no fields but these.
+func (l *linter) only(m *Message, has fieldSet) {
+	if len(m.Images) > 0 && !has.images || m.Reasoning != "" && !has.calls || len(m.Calls) > 0 && !has.calls || m.CallID != "" && !has.callID {
 		l.fault("fields that a message of role %s does not have", m.Role)
 	}
 }
 
-func (l *linter) assistant(m Message) {
+func (l *linter) assistant(m *Message) {
 	if !l.begun {
 		l.fault("an assistant message before any user message")
 	}
-	if blank(m.Text) && len(m.Calls) == 0 {
+	if blank(m.Text) && (len(m.Calls) == 0 || m.Text != "") {
 		l.fault("no content")
 	}
 	for _, call := range m.Calls {
@@ -107,7 +132,7 @@ func (l *linter) assistant(m Message) {
 			l.fault("the call id %q a second time", call.ID)
 		}
 		l.ids[call.ID] = true
-		l.open[call.ID] = true
+		l.open = append(l.open, call.ID)
 		if !isLegalName(call.Name) {
 			l.fault("the call name %q", call.Name)
 		}
@@ -121,18 +146,18 @@ func (l *linter) assistant(m Message) {
 }
 
 // strings demands clean strings.
-func (l *linter) strings(m Message) {
-	all := append([]string{string(m.Role), m.Text, m.Reasoning, m.CallID}, m.Images...)
+func (l *linter) strings(m *Message) {
+	sound := isClean(string(m.Role)) && isClean(m.Text) && isClean(m.Reasoning) && isClean(m.CallID)
+	for _, image := range m.Images {
+		sound = sound && isClean(image)
+	}
 	for _, call := range m.Calls {
-		all = append(all, call.ID, call.Name, call.Arguments, string(call.Extra))
+		sound = sound && isClean(call.ID) && isClean(call.Name) && isClean(call.Arguments) && isClean(string(call.Extra))
 		if plainEscapes(call.Arguments) != call.Arguments || plainEscapes(string(call.Extra)) != string(call.Extra) {
 			l.fault("half a surrogate pair or NUL in call %q", call.ID)
 		}
 	}
-	for _, s := range all {
-		if !isClean(s) {
-			l.fault("text that is not valid UTF-8, or has NUL")
-			return
-		}
+	if !sound {
+		l.fault("text that is not valid UTF-8, or has NUL")
 	}
 }

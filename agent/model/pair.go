@@ -13,7 +13,7 @@ const none = -1
 // one of them and harmless for the other, while to tell a model that a call did what another one did is neither. So after a
 // call that never got its result, or one that says interrupted, no later result with its id is believed.
 func pair(in []Message) [][]int {
-	p := pairer{byID: make(map[string]*wave), out: make([][]int, len(in))}
+	p := pairer{byID: make(map[string]*wave, len(in)), out: make([][]int, len(in))}
 	for i, m := range in {
 		switch m.Role {
 		case RoleAssistant:
@@ -38,6 +38,14 @@ type wave struct {
 	results []int
 	before  *wave // the last message whose calls had the id
 	open    bool  // one of those before may still get its result
+
+	one [2]int // room for one call and one result: there are seldom more
+}
+
+func newWave(message int) *wave {
+	w := &wave{message: message}
+	w.calls, w.results = w.one[:0:1], w.one[1:1:2]
+	return w
 }
 
 // repeats reports whether a text is a result of an earlier message's call with the same id, told again.
@@ -60,15 +68,18 @@ type pairer struct {
 // begin starts the waves of message i.
 func (p *pairer) begin(in []Message, i int) {
 	calls := in[i].Calls
+	if len(calls) == 0 {
+		return
+	}
 	p.out[i] = make([]int, len(calls))
 	for j, call := range calls {
 		p.out[i][j] = none
 		id := clean(call.ID)
 		w := p.byID[id]
 		if w == nil || w.message != i {
-			next := &wave{message: i, before: w}
+			next := newWave(i)
 			if w != nil {
-				next.open = !p.settle(in, w)
+				next.before, next.open = w, !p.settle(in, w)
 			}
 			w = next
 			p.byID[id] = w

@@ -30,7 +30,7 @@ func CarriesImages(m Message) bool {
 }
 
 // Repair returns the history in a form that [Lint] accepts, with as little change as that takes; a history without
-// faults comes back as it is. It never fails and never changes its argument.
+// faults comes back as it is, in the same memory. It never fails and never changes its argument.
 //
 // Every call has an id of its own, a legal name and an object as arguments, and exactly one result, which follows it
 // directly: results are moved up to their calls, results without a call are dropped, calls without a result, or with one that
@@ -38,7 +38,10 @@ func CarriesImages(m Message) bool {
 // Images of results move into a user message after them, and images in a form that providers refuse become a remark. Strings
 // are valid UTF-8 without NUL.
 func Repair(messages []Message) []Message {
-	r := repairer{ids: make(map[string]bool)}
+	if asRepaired(messages) {
+		return slices.Clip(messages)
+	}
+	r := repairer{ids: make(map[string]bool, len(messages)), in: make([]Message, 0, len(messages)), out: make([]Message, 0, len(messages)+1)}
 	for _, m := range messages {
 		m = tidied(m)
 		switch {
@@ -111,7 +114,7 @@ func (r *repairer) assistant(i int, m Message) {
 	if len(r.out) == r.head {
 		r.out = append(r.out, Message{Role: RoleUser, Text: opening})
 	}
-	results := make([]Message, 0, len(m.Calls))
+	r.out = append(r.out, m) // shares its calls, which are mended below
 	follow := Message{Role: RoleUser, Text: imagesText}
 	for j, call := range m.Calls {
 		result := r.result(r.results[i][j])
@@ -133,9 +136,8 @@ func (r *repairer) assistant(i int, m Message) {
 		if result.Text == "" {
 			result.Text = noOutput
 		}
-		results = append(results, result)
+		r.out = append(r.out, result)
 	}
-	r.out = append(append(r.out, m), results...)
 	if len(follow.Images) > 0 {
 		r.out = append(r.out, follow)
 	}

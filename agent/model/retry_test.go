@@ -19,6 +19,7 @@ type transport struct {
 	answers []func(*http.Request) (*http.Response, error)
 	at      []time.Duration // when each request came
 	began   time.Time
+	bodies  []string
 }
 
 func (tr *transport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -27,7 +28,8 @@ func (tr *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	tr.at = append(tr.at, time.Since(tr.began))
 	if r.Body != nil {
-		_, _ = io.Copy(io.Discard, r.Body)
+		body, _ := io.ReadAll(r.Body)
+		tr.bodies = append(tr.bodies, string(body))
 		_ = r.Body.Close()
 	}
 	if len(tr.at) > len(tr.answers) {

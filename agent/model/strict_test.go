@@ -102,7 +102,7 @@ func TestEveryCutOfAConversationIsAccepted(t *testing.T) {
 // TestAnyMangledHistoryIsAccepted breaks conversations at random. More seeds: THROWBAR_HISTORY_SEEDS=200000.
 func TestAnyMangledHistoryIsAccepted(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(1000)
+	seeds := uint64(600)
 	if n, err := strconv.ParseUint(os.Getenv("THROWBAR_HISTORY_SEEDS"), 10, 64); err == nil {
 		seeds = n
 	}

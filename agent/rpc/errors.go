@@ -19,7 +19,7 @@ func code(c conversation.Code) connect.Code {
 		return connect.CodeFailedPrecondition
 	case conversation.Unavailable:
 		return connect.CodeUnavailable
-	case conversation.Slow, conversation.Full, conversation.Exhausted:
+	case conversation.Slow, conversation.Busy, conversation.Exhausted:
 		return connect.CodeResourceExhausted
 	default:
 		return connect.CodeInternal

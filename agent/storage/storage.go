@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -28,10 +29,13 @@ var (
 const pageSize = 1000
 
 // Storage keeps conversations.
-type Storage struct{ store *store.Store }
+type Storage struct {
+	store  *store.Store
+	recent *recent
+}
 
 // New makes a storage over an open store.
-func New(s *store.Store) *Storage { return &Storage{store: s} }
+func New(s *store.Store) *Storage { return &Storage{store: s, recent: newRecent(maxRecent)} }
 
 // State is a conversation and what it is about to do.
 func (s *Storage) State(ctx context.Context, workspace, id string) (conversation.State, error) {
@@ -111,33 +115,36 @@ func missing(err error) error {
 
 // Messages is what models are shown of the history of a conversation.
 func (s *Storage) Messages(ctx context.Context, id string) ([]model.Message, error) {
-	var all []model.Message
+	var all stretch
 	err := s.store.ReadTx(ctx, func(q *db.Queries) error {
-		all = nil
 		from, err := q.GetHistoryStart(ctx, id)
 		if err != nil {
 			return missing(err)
 		}
-		params := db.ListMessagesParams{ConversationID: id, After: max(from-1, 0), PageSize: pageSize}
+		all = s.recent.take(id, from)
 		for {
-			rows, err := q.ListMessages(ctx, params)
+			rows, err := q.ListMessages(ctx, db.ListMessagesParams{ConversationID: id, After: all.last, PageSize: pageSize})
 			if err != nil {
 				return fmt.Errorf("read rows: %w", err)
 			}
+			all = all.grown(len(rows))
 			for _, row := range rows {
 				m, err := decodeMessage(row.Body)
 				if err != nil {
 					return fmt.Errorf("message %d: %w", row.N, err)
 				}
-				all = append(all, m)
+				all = all.add(row.N, m, len(row.Body))
 			}
 			if len(rows) < pageSize {
 				return nil
 			}
-			params.After = rows[len(rows)-1].N
 		}
 	})
-	return all, err
+	if err != nil {
+		return nil, err
+	}
+	s.recent.keep(id, all)
+	return slices.Clone(all.messages), nil
 }
 
 // Letter is a message that was said in a workspace.

@@ -44,6 +44,7 @@ func another(err error, choice, next Choice) bool {
 // askOne asks one model. A conversation that is too long for it is made shorter first.
 func (s *session) askOne(ctx context.Context, step Step, choice Choice) (model.Turn, error) {
 	tools, _ := s.hand.view.Offered(choice.Profile, s.hand.loaded, s.config.ToolTokens)
+	s.profile = choice.Profile
 	effort := cmp.Or(step.Effort, choice.Effort)
 	asker := s.asker(choice)
 	asker.Limits.Fixed = asker.Limits.Estimator.Tools(tools)

@@ -51,7 +51,7 @@ func (s *session) prepareOne(made model.Call) *call {
 		return fail(s.hand.view.Absent(made.Name))
 	}
 	c.tool, c.name = t, t.Name
-	decoded, err := t.Decode(made.Arguments, s.config.Strict)
+	decoded, err := t.DecodeAs(s.profile, made.Arguments, s.config.Strict)
 	if err != nil {
 		var problems args.Problems
 		if !errors.As(err, &problems) {

@@ -18,6 +18,7 @@ type clock struct {
 	since   time.Time     // guarded by mu; when it last began to run
 	waiting int           // guarded by mu; for how many decisions; it stands still while there are any
 	timer   *time.Timer   // guarded by mu
+	over    bool          // guarded by mu; it does not run again
 }
 
 // newClock starts a clock that calls end when the budget is used up.
@@ -39,7 +40,7 @@ func (c *clock) wait() {
 func (c *clock) decided() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.waiting--; c.waiting == 0 {
+	if c.waiting--; c.waiting == 0 && !c.over {
 		c.since = time.Now()
 		c.timer.Reset(max(c.budget-c.used, 0))
 	}
@@ -59,5 +60,6 @@ func (c *clock) millis() int64 {
 func (c *clock) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.over = true
 	c.timer.Stop()
 }

@@ -68,7 +68,7 @@ func (s *session) try(ctx context.Context, c *call, n *news) (tool.Answer, error
 func (s *session) command(c *call, n *news) Call {
 	return Call{
 		Workspace: s.task.Workspace, Principal: s.task.Conversation, Conversation: s.task.Root, Origin: s.task.Origin,
-		Key: s.key(c.id), Durable: s.task.Durable, Again: c.again,
+		Turn: s.task.TurnID, Key: s.key(c.id), Durable: s.task.Durable, Again: c.again,
 		Asked:    func(a *controlv1.Approval) { n.asked(c, a) },
 		Resolved: func(a *controlv1.Approval) { n.resolved(c, a) },
 	}
@@ -104,8 +104,13 @@ func (s *session) facility(ctx context.Context, c *call, n *news) (tool.Answer, 
 	response, err := s.config.Facilities.Call(ctx, FacilityCall{
 		Workspace: s.task.Workspace, Conversation: s.task.Conversation, Root: s.task.Root, TurnID: s.task.TurnID, CallID: c.id,
 		Origin: s.task.Origin, Entry: c.tool.Entry, Request: c.decoded.Message, Key: s.key(c.id), Again: c.again,
+		Durable:  s.task.Durable,
 		Asked:    func(a *controlv1.Approval) { n.asked(c, a) },
 		Resolved: func(a *controlv1.Approval) { n.resolved(c, a) },
+		Rest: func() func() {
+			s.clock.wait()
+			return s.clock.decided
+		},
 	})
 	if err != nil {
 		return tool.Answer{}, err

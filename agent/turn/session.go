@@ -9,6 +9,7 @@ import (
 
 	"throwbar.dev/throwbar/agent/history"
 	"throwbar.dev/throwbar/agent/model"
+	"throwbar.dev/throwbar/agent/tool/schema"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 )
 
@@ -23,6 +24,7 @@ type session struct {
 	hand    hand                      // what the model of this step has
 	askers  map[string]*history.Asker // by name of a choice
 	answers string                    // name of the choice that answered last; the next step begins with it
+	profile schema.Profile            // in which that choice was told of its tools
 }
 
 // round asks a model once and runs the tools that it calls. It says whether the turn has ended.

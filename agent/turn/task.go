@@ -100,8 +100,13 @@ type FacilityCall struct {
 	// Key is the same whenever this call is made again after a restart. What the call does, it does once for a key.
 	Key   string
 	Again bool
+	// Durable says that what the call does goes on if the server stops: the call is made again then.
+	Durable bool
 
 	Asked, Resolved func(*controlv1.Approval)
+	// Rest says that the call waits for another agent, which has time of its own: that of this turn stands still until what
+	// it returns is called. It may be nil.
+	Rest func() (resume func())
 }
 
 // Facilities do what the agent itself can do.

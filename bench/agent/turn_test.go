@@ -238,12 +238,14 @@ func measure(b *testing.B, call model.Call, steps, history int) {
 	_, bare := w.turn(b, "") // a conversation for the floor; and all is warm
 	place := int64(1 << 20)
 	var ours, floor sample
+	var used, usedByFloor time.Duration
 	for range b.N {
 		for range rounds {
 			_, conversation := w.turn(b, "")
 			if history > 1 {
 				w.grow(b, conversation, history)
 			}
+			was := processor()
 			for range perRound {
 				if history == 1 {
 					conversation = ""
@@ -251,10 +253,13 @@ func measure(b *testing.B, call model.Call, steps, history int) {
 				took, _ := w.turn(b, conversation)
 				ours = append(ours, took)
 			}
+			used += processor() - was
+			was = processor()
 			for range perRound {
 				floor = append(floor, w.floor(b, bare, place, steps))
 				place += 100
 			}
+			usedByFloor += processor() - was
 		}
 	}
 	b.ReportMetric(0, "ns/op") // a turn of the loop is no turn of the agent
@@ -262,4 +267,6 @@ func measure(b *testing.B, call model.Call, steps, history int) {
 	b.ReportMetric(ours.at(99), "µs-own-p99")
 	b.ReportMetric(floor.at(50), "µs-writes-p50")
 	b.ReportMetric(ours.at(50)/floor.at(50), "p50-ratio")
+	b.ReportMetric(float64(used.Microseconds())/float64(len(ours)), "µs-own-cpu")
+	b.ReportMetric(float64(usedByFloor.Microseconds())/float64(len(floor)), "µs-writes-cpu")
 }

@@ -194,6 +194,25 @@ func (t *Tokens) find(token Token) (Token, context.Context, error) {
 	return Token{}, nil, errRevoked()
 }
 
+// Named is the valid token of a workspace with an id; if it was a device's that has taken another one since, that one.
+func (t *Tokens) Named(workspace, id, device string) (Token, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, e := range t.byHash {
+		if e.ID == id && e.Workspace == workspace && !t.expired(e.Token) {
+			return e.Token, true
+		}
+	}
+	if device != "" {
+		for _, e := range t.byDevice[device] {
+			if e.Workspace == workspace && !t.expired(e.Token) {
+				return e.Token, true
+			}
+		}
+	}
+	return Token{}, false
+}
+
 // List are the tokens of a workspace that belong to no device, oldest first. Those that have expired are among them
 // until somebody revokes them.
 func (t *Tokens) List(workspace string) []Token {

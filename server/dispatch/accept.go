@@ -37,7 +37,10 @@ type Request struct {
 	// it is interactive if somebody waits for it.
 	Conversation string
 	Origin       controlv1.Origin
-	RequestID    string // what the caller calls it; nothing is decided by it, but Join finds it by that
+	// Act names what a request is a part of: a turn of an agent. What commands that can destroy something do without asking
+	// is counted over all of an act; of a request without one it is counted over that request.
+	Act       string
+	RequestID string // what the caller calls it; nothing is decided by it, but Join finds it by that
 	// Asked is told of the approval that the command needs, before it waits; it may be nil. It has to return soon and must
 	// not call the dispatcher.
 	Asked func(*controlv1.Approval)
@@ -83,6 +86,7 @@ type part struct {
 
 	private  bool            // something that it is about is in a private window
 	together int             // on how many targets the whole request acts
+	before   int             // on how many earlier requests of the same act have acted
 	decision policy.Decision // of policy
 }
 
@@ -152,7 +156,7 @@ func (d *Dispatcher) gateAll(req Request, entry *catalog.Entry, split []piece, s
 		parts = append(parts, p)
 	}
 	for _, p := range parts {
-		p.together = together
+		p.together, p.before = together, d.acts.before(req.Act, entry)
 		if p.err == nil {
 			p.err = d.gate(req, p)
 		}
@@ -237,6 +241,7 @@ func (d *Dispatcher) accept(ctx context.Context, orders []*Order) {
 			if p.err = err; err == nil {
 				p.live = l
 				lives, rows = append(lives, l), append(rows, row)
+				d.acts.note(o.Request.Act, p.entry, targetCount(p), d.Now())
 			}
 		}
 	}

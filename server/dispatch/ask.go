@@ -47,7 +47,7 @@ func (d *Dispatcher) decide(req Request, p *part) error {
 func (d *Dispatcher) policyCall(req Request, p *part) policy.Call {
 	return policy.Call{
 		Workspace: req.Workspace, Conversation: req.Conversation, Principal: req.Principal, Device: p.device.ID,
-		Origin: req.origin(), Entry: p.entry, Args: p.args, Targets: targetCount(p), Together: p.together,
+		Origin: req.origin(), Entry: p.entry, Args: p.args, Targets: targetCount(p), Together: p.together, Before: p.before,
 		URLs: func() []string { return d.addresses(p) },
 	}
 }

@@ -104,6 +104,7 @@ type Config struct {
 type Dispatcher struct {
 	Config
 
+	acts  acts
 	tasks sync.WaitGroup // writes under way; Run waits for them
 	stop  chan struct{}  // closed when Run ends
 

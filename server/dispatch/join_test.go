@@ -72,7 +72,9 @@ func TestManyJoinsSendOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.answer(func(c *devicev1.CommandRequest) *devicev1.Outcome { return closed(c.GetAction().GetCloseTabs().GetTabIds()...) })
+		w.answer(func(c *devicev1.CommandRequest) *devicev1.Outcome {
+			return closed(c.GetAction().GetCloseTabs().GetTabIds()...)
+		})
 		var all sync.WaitGroup
 		for range 16 {
 			all.Go(func() {
@@ -129,7 +131,9 @@ func TestWhatHasEndedIsTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.answer(func(c *devicev1.CommandRequest) *devicev1.Outcome { return closed(c.GetAction().GetCloseTabs().GetTabIds()...) })
+		w.answer(func(c *devicev1.CommandRequest) *devicev1.Outcome {
+			return closed(c.GetAction().GetCloseTabs().GetTabIds()...)
+		})
 		w.join(t.Context(), keyed(closing("lap_tb1-1"))).only(t)
 		w.reborn(t)
 		if out := w.join(t.Context(), keyed(closing("lap_tb1-1"))).only(t); out.GetResult().GetCloseTabs().GetClosedCount() != 1 || len(out.GetSavedIds()) != 1 {
@@ -173,11 +177,17 @@ func TestWhatWasDecidedWhileDownIsJoined(t *testing.T) {
 		sent   int
 		state  controlv1.ApprovalState
 	}{
-		"approved": {func(t *testing.T, _ *world, desk *approval.Desk, a approval.Approval) { decide(t, desk, owner(), yes(a)) }, 0, 1,
+		"approved": {func(t *testing.T, _ *world, desk *approval.Desk, a approval.Approval) {
+			decide(t, desk, owner(), yes(a))
+		}, 0, 1,
 			controlv1.ApprovalState_APPROVAL_STATE_APPROVED},
-		"denied": {func(t *testing.T, _ *world, desk *approval.Desk, a approval.Approval) { decide(t, desk, owner(), no(a, "mine")) }, denied, 0,
+		"denied": {func(t *testing.T, _ *world, desk *approval.Desk, a approval.Approval) {
+			decide(t, desk, owner(), no(a, "mine"))
+		}, denied, 0,
 			controlv1.ApprovalState_APPROVAL_STATE_DENIED},
-		"expired": {func(_ *testing.T, w *world, _ *approval.Desk, _ approval.Approval) { w.skew.Store(int64(100 * time.Hour)) }, timedOut, 0,
+		"expired": {func(_ *testing.T, w *world, _ *approval.Desk, _ approval.Approval) {
+			w.skew.Store(int64(100 * time.Hour))
+		}, timedOut, 0,
 			controlv1.ApprovalState_APPROVAL_STATE_PENDING},
 		"approved after the start": {nil, 0, 1, controlv1.ApprovalState_APPROVAL_STATE_PENDING},
 	} {
@@ -288,7 +298,9 @@ func TestAJoinSendsWhatWasNotWrittenDown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.answer(func(c *devicev1.CommandRequest) *devicev1.Outcome { return closed(c.GetAction().GetCloseTabs().GetTabIds()...) })
+		w.answer(func(c *devicev1.CommandRequest) *devicev1.Outcome {
+			return closed(c.GetAction().GetCloseTabs().GetTabIds()...)
+		})
 		if out := w.join(t.Context(), keyed(closing("lap_tb1-1"))).only(t); out.GetResult() == nil {
 			t.Fatal(out)
 		}

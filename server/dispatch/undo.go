@@ -29,12 +29,13 @@ type UndoRequest struct {
 	Device  string // only what was taken away on it; on every device if empty
 	DryRun  bool
 
-	// Conversation, Origin, RequestID, Asked and Stays are those of a Request. With Again, what was written down under the
+	// Conversation, Origin, RequestID, Detached, Asked and Stays are those of a Request. With Again, what was written down under the
 	// request id is followed to its end, and only if nothing was is anything undone.
 	Conversation string
 	Origin       controlv1.Origin
 	RequestID    string
 	Again        bool
+	Detached     bool
 	Asked        func(*controlv1.Approval)
 	Stays        func(cause error) bool
 }
@@ -45,7 +46,7 @@ type UndoRequest struct {
 func (d *Dispatcher) Undo(ctx context.Context, req UndoRequest) (*controlv1.UndoResponse, error) {
 	send := Request{
 		Workspace: req.Workspace, Principal: req.Principal, DryRun: req.DryRun, Conversation: req.Conversation, Origin: req.Origin,
-		RequestID: req.RequestID, Asked: req.Asked, Stays: req.Stays,
+		RequestID: req.RequestID, Detached: req.Detached, Asked: req.Asked, Stays: req.Stays,
 	}
 	if req.Again {
 		if res, ok, err := d.Joined(ctx, send); ok || err != nil {

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -84,6 +85,27 @@ func TestNobodyCanBeAskedAboutWhatAnAgentItselfDoes(t *testing.T) {
 	} {
 		if _, _, err := b.Add(t.Context(), "w", "owner", r); fault.CodeOf(err) != fault.Invalid || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v: %v, want %q", r, err, text)
+		}
+	}
+}
+
+// What one turn of an agent does counts together: by the command's own threshold and by a rule's.
+func TestWhatWasDoneBeforeCounts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c := b.call("closeTabs", `{"tabIds":["laptop_tb-1"]}`, 1)
+	for before, want := range map[int]controlv1.Verdict{0: allow, 19: allow, 20: ask, 400: ask} {
+		c.Before = before
+		if d := b.decide(c); d.Verdict != want || want == ask &&
+			!strings.Contains(d.Reason, fmt.Sprintf("acts on %d targets together with %d that the agent's turn has acted on before", before+1, before)) {
+			t.Errorf("after %d: %+v", before, d)
+		}
+	}
+	b.add(&controlv1.PolicyRule{Verdict: allow, Tool: "closeTabs", MaxTargets: 30})
+	for before, want := range map[int]controlv1.Verdict{20: allow, 29: allow, 30: ask} {
+		c.Before = before
+		if d := b.decide(c); d.Verdict != want {
+			t.Errorf("with a rule, after %d: %+v", before, d)
 		}
 	}
 }

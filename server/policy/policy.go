@@ -24,11 +24,14 @@ type Call struct {
 	// Together is on how many things the whole request would act, on all its devices: what is large asks, however it is
 	// spread. Zero if there is only this device.
 	Together int
-	URLs     func() []string // addresses of the tabs that it would act on; may be nil
+	// Before is on how many things earlier commands of the same act have acted that can destroy something: what is large
+	// asks, however many commands it is cut into.
+	Before int
+	URLs   func() []string // addresses of the tabs that it would act on; may be nil
 }
 
-// count is on how many things it would act, with all that belongs to the same request.
-func (c *Call) count() int { return max(c.Targets, c.Together) }
+// count is on how many things it would act, with all that belongs to the same request, and to the same act before it.
+func (c *Call) count() int { return max(c.Targets, c.Together) + c.Before }
 
 // Decision is what policy says of a call.
 type Decision struct {
@@ -54,8 +57,8 @@ func Option(c Call) Decision {
 	case c.count() > most:
 		return Decision{
 			Verdict: controlv1.Verdict_VERDICT_ASK,
-			Reason: fmt.Sprintf("%s acts on %d targets, and asks a person for more than %d at once%s",
-				c.Entry.Name, c.count(), most, alsoSet(consents)),
+			Reason: fmt.Sprintf("%s acts on %d targets%s, and asks a person for more than %d at once%s",
+				c.Entry.Name, c.count(), c.earlier(), most, alsoSet(consents)),
 		}
 	case len(consents) > 0:
 		return Decision{
@@ -65,6 +68,14 @@ func Option(c Call) Decision {
 	default:
 		return Decision{Verdict: controlv1.Verdict_VERDICT_ALLOW, Reason: c.Entry.Name + " runs without asking"}
 	}
+}
+
+// earlier says in a reason to ask how many of the targets other commands of the same act had.
+func (c *Call) earlier() string {
+	if c.Before == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" together with %d that the agent's turn has acted on before", c.Before)
 }
 
 // alsoSet says in a reason to ask which arguments are set that would have a person asked on their own.

@@ -14,6 +14,7 @@ import (
 
 	"connectrpc.com/connect/v2"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -114,17 +115,21 @@ func settle(t *testing.T, s *apptest.Server, v *estate, title string) {
 		"command": c.GetCommandId(), "pending": pending.GetOutcomes()[0].GetCommandId(), "saved": saved,
 		"plan": planned.GetPlanHash(), "token": tokens.GetTokens()[0].GetTokenId(), "conversation": converse(t, s, v.token),
 		"command page": page(c.GetCommandId()), "saved page": page(saved), "conversation page": fmt.Sprintf("%d_%s", time.Now().Add(time.Hour).UnixMilli(), nobody), "offset": "o0", "event page": "0",
-		"cursor": "0", "hash": planned.GetPlanHash(), "anchor": "AAAA", "rule": nobody, "approval": nobody,
+		"cursor": "0", "hash": planned.GetPlanHash(), "anchor": "AAAA", "rule": nobody, "approval": nobody, "message": victimsMessage,
 	}
 	govern(t, s, v)
 }
+
+// victimsMessage is the id of what the victim said.
+const victimsMessage = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
 
 // converse begins a conversation. Its model cannot be reached, which is enough for one to be there.
 func converse(t *testing.T, s *apptest.Server, token string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	chat, err := agentv1connect.NewAgentServiceClient(s.Client(t, token, nil)).Chat(ctx, &agentv1.ChatRequest{Message: "secret plan"})
+	chat, err := agentv1connect.NewAgentServiceClient(s.Client(t, token, nil)).Chat(
+		ctx, &agentv1.ChatRequest{Message: "secret plan", MessageId: proto.String(victimsMessage)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +138,7 @@ func converse(t *testing.T, s *apptest.Server, token string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return first.GetEvent().GetConversationId()
+	return first.GetAccepted().GetConversationId()
 }
 
 // govern gives the victim a rule and an approval, where the server has them.

@@ -7,23 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 
 	"throwbar.dev/throwbar/agent/model"
 	"throwbar.dev/throwbar/agent/model/modeltest"
 )
 
-// direct answers requests in this process, without a network.
-type direct struct{ handler http.Handler }
-
-// RoundTrip serves a request.
-func (d direct) RoundTrip(request *http.Request) (*http.Response, error) {
-	recorder := httptest.NewRecorder()
-	d.handler.ServeHTTP(recorder, request)
-	return recorder.Result(), nil
-}
-
-// Provider is the strict double and a client of it in this process. It is not safe for concurrent use.
+// Provider is the strict double and a client of it in this process.
 type Provider struct {
 	*modeltest.Handler
 	Client *model.Client

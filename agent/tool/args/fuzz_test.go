@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"throwbar.dev/throwbar/agent/tool/args"
+	"throwbar.dev/throwbar/agent/tool/schema"
 	"throwbar.dev/throwbar/agent/tool/tooltest"
 )
 
@@ -25,10 +26,20 @@ func FuzzDecode(f *testing.F) {
 		`{}`, ``, `null`, `{"parts":[{"name":"a","ids":[1,"2"],"d":1.5,"b":"AQ=="}],"named":{"x":{"again":{"url":"u"}}}}`,
 		`{"flags":{"1":true},"n":-5,"v":{"a":[1,null,"x"]},"pause":"1.5s","at":"2026-01-31T09:00:00Z","w":"9","mask":"a,b.c"}`,
 		`{"parts":"[{\"name\":\"a\"}]","yes":null,"l":[1]}`, `{"parts":{"name":"a"},"d":"\ud83d\ude00"}`, `{"n":1e3,"w":1.0}`, `{"parts":[{"b":"="}]}`,
+		`{"named":[{"key":"x","value":{"name":"a"}}],"flags":[{"key":1,"value":true},{"key":"1","value":false}],"n":null}`,
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, source string) {
+		for _, profile := range []schema.Profile{schema.ProfileStrict, schema.ProfileGemini} { // they may take more, and break nothing
+			got, err := args.Decode(source, dynamicpb.NewMessage(md), args.Options{Profile: profile})
+			if err == nil {
+				_, err = proto.Marshal(got.Message)
+			}
+			if err != nil && err.Error() == "" {
+				t.Errorf("%s: an error without words", profile)
+			}
+		}
 		got, err := args.Decode(source, dynamicpb.NewMessage(md), args.Options{})
 		if err != nil {
 			if err.Error() == "" {

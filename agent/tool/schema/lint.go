@@ -14,7 +14,8 @@ import (
 // Lint says what a provider behind a profile may refuse in a schema, a line each. One bad schema makes some providers
 // refuse the whole request. For ProfileStrict it is about tools that are sent with strict mode on.
 func Lint(profile Profile, raw []byte) []string {
-	l := &linter{limits: LimitsOf(profile), used: map[string]bool{}}
+	limits := LimitsOf(profile)
+	l := &linter{limits: limits, key: regexp.MustCompile(limits.Key), used: map[string]bool{}}
 	if twice := repeated(raw); twice != "" {
 		return []string{twice}
 	}
@@ -68,6 +69,7 @@ func LintRequest(profile Profile, tools []Named) []string {
 
 type linter struct {
 	limits                   Limits
+	key                      *regexp.Regexp
 	root                     map[string]any
 	used                     map[string]bool // definitions that something refers to
 	properties, enums, names int
@@ -172,11 +174,10 @@ func (l *linter) enum(at string, enum []any, o map[string]any) {
 
 func (l *linter) children(at string, o map[string]any, depth int) {
 	properties, _ := o["properties"].(map[string]any)
-	key := regexp.MustCompile(l.limits.Key)
 	for name, child := range properties {
 		l.properties++
 		l.names += len(name)
-		if at == "" && !key.MatchString(name) {
+		if at == "" && !l.key.MatchString(name) {
 			l.fault(at+"/"+name, "a key that not every provider takes")
 		}
 		l.child(at+"/"+name, child, depth+1)

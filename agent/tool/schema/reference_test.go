@@ -1,18 +1,5 @@
 package schema_test
 
-import (
-	"bytes"
-	"encoding/json"
-	"os"
-	"strings"
-	"testing"
-
-	"google.golang.org/protobuf/reflect/protoreflect"
-
-	"throwbar.dev/throwbar/agent/tool/schema"
-	"throwbar.dev/throwbar/agent/tool/tooltest"
-)
-
 // reference is the set of thirteen tools that other systems were measured on, with the same texts.
 const reference = `
 enum Color { COLOR_UNSPECIFIED=0; COLOR_GREY=1; COLOR_BLUE=2; COLOR_RED=3; COLOR_YELLOW=4; COLOR_GREEN=5; COLOR_PINK=6;
@@ -96,52 +83,3 @@ message CountByDomain {
   optional string device_id=1;
 }
 `
-
-// maxReference is what the reference tools may take, in bytes: 958 tokens of o200k at 4,231.
-const maxReference = 4240
-
-// array is an array of OpenAI function tools, one for each message.
-func array(t testing.TB, messages protoreflect.MessageDescriptors) []byte {
-	t.Helper()
-	type function struct {
-		Name        string          `json:"name"`
-		Description string          `json:"description"`
-		Parameters  json.RawMessage `json:"parameters"`
-	}
-	type entry struct {
-		Type     string   `json:"type"`
-		Function function `json:"function"`
-	}
-	var list []entry
-	for i := range messages.Len() {
-		name := string(messages.Get(i).Name())
-		o, _ := schema.Of(messages.Get(i), comment)
-		list = append(list, entry{"function", function{strings.ToLower(name[:1]) + name[1:], o.Text, schema.Portable(o)}})
-	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(list); err != nil {
-		t.Fatal(err)
-	}
-	return bytes.TrimSpace(out.Bytes())
-}
-
-func comment(d protoreflect.Descriptor) string {
-	return strings.TrimSpace(d.ParentFile().SourceLocations().ByDescriptor(d).LeadingComments)
-}
-
-func TestReferenceToolsStaySmall(t *testing.T) {
-	t.Parallel()
-	file := tooltest.Compile(t, `syntax="proto3"; package snippet; import "buf/validate/validate.proto";`+reference)
-	out := array(t, file.Messages())
-	t.Logf("the 13 reference tools have %d bytes", len(out))
-	if len(out) > maxReference {
-		t.Errorf("%d bytes, the limit is %d", len(out), maxReference)
-	}
-	if path := os.Getenv("TOOLS_OUT"); path != "" {
-		if err := os.WriteFile(path, out, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
