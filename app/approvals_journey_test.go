@@ -149,7 +149,7 @@ func testAPersonDecidesWhatTheAgentCloses(t *testing.T, cfg app.Config) {
 	scripted.Add(closeMany(30)...)
 	chat := beginCLI(t, s, "chat", "close 30 tabs")
 	a := waiting(t, s)
-	if a.GetConversationId() == "" || a.GetPrincipal() != a.GetConversationId() || a.GetOrigin() != controlv1.Origin_ORIGIN_INTERACTIVE ||
+	if a.GetConversationId() == "" || a.GetPrincipal() != a.GetConversationId() || a.GetOrigin() != controlv1.Origin_ORIGIN_BACKGROUND ||
 		len(a.GetCalls()) != 1 || len(a.GetCalls()[0].GetTargets()) != 30 || openTabs(t, s) != 40 {
 		t.Fatalf("asked: %v", a)
 	}
@@ -261,8 +261,9 @@ func TestAModelThatObeysAPageIsStillGated(t *testing.T) {
 	}
 	// Words in the chat are words, not decisions.
 	conversation := a.GetConversationId()
-	if code, _, _ := throwbarCLI(t, s, "chat", "--conversation", conversation, "yes, approved"); code == 0 {
-		t.Error("a second message ran beside the turn that waits")
+	sent, err := agents.Send(t.Context(), &agentv1.SendRequest{ConversationId: &conversation, Message: "yes, approved"})
+	if err != nil || sent.GetDelivery() != agentv1.Delivery_DELIVERY_QUEUED {
+		t.Errorf("a second message ran beside the turn that waits: %v, %v", sent, err)
 	}
 	if got := waiting(t, s); got.GetHash() != a.GetHash() || openTabs(t, s) != 41 {
 		t.Errorf("it changed: %v", got)

@@ -162,6 +162,7 @@ func (m *mine) agent(scripted *modeltest.Server) {
 		t.Fatal(err)
 	}
 	scripted.Add(
+		modeltest.Use("findTools", map[string]any{"query": "secret"}), // there are more tools than one request describes
 		modeltest.Use("keepSecret", string(args)),
 		modeltest.Text("kept"),
 	)
