@@ -161,11 +161,9 @@ func (m *mine) agent(scripted *modeltest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scripted.Add(
-		modeltest.Use("findTools", map[string]any{"query": "secret"}), // there are more tools than one request describes
-		modeltest.Use("keepSecret", string(args)),
-		modeltest.Text("kept"),
-	)
+	keep := modeltest.Use("keepSecret", string(args))
+	keep.Unchecked = true // there are more tools than one request offers
+	scripted.Add(keep, modeltest.Text("kept"))
 	agents := agentv1connect.NewAgentServiceClient(m.s.Client(t, m.s.Owner, nil))
 	stream, err := agents.Chat(t.Context(), &agentv1.ChatRequest{Message: "keep it"})
 	if err != nil {

@@ -190,7 +190,8 @@ func TestApprovalCase03(t *testing.T) {
 		url := "https://case3.example/"
 		r := newResumed(t, cfg.Store.URL, func(device string) []modeltest.Step {
 			return []modeltest.Step{
-				opening(device, url), modeltest.Reply{Text: "never said", Hold: make(chan struct{})},
+				opening(device, url),
+				modeltest.Reply{Text: "never said", Hold: make(chan struct{})},
 				modeltest.Func(func(got *modeltest.Received) modeltest.Reply {
 					if !strings.Contains(got.Result("openTab"), `"ok":true`) {
 						t.Errorf("the model is told: %s", got.Result("openTab"))

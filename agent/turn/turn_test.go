@@ -32,12 +32,22 @@ type journal struct {
 	deltas   string
 	onDelta  func()
 	fail     error
+	next     func(n int, step *turn.Step) // changes step number n, from one
+	steps    int
+	restarts int
+	outputs  []turn.Output
+	spent    turn.Spent
 }
 
 func (j *journal) Next(context.Context) (turn.Step, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return turn.Step{Choices: j.choices}, nil
+	step := turn.Step{Choices: j.choices}
+	if j.steps++; j.next != nil {
+		j.next(j.steps, &step)
+	}
+	j.messages = append(j.messages, step.Messages...)
+	return step, nil
 }
 
 func (j *journal) Record(_ context.Context, entry turn.Entry) error {
@@ -46,6 +56,11 @@ func (j *journal) Record(_ context.Context, entry turn.Entry) error {
 	if j.fail != nil {
 		return j.fail
 	}
+	if entry.Restart {
+		j.restarts++
+		j.messages = nil
+	}
+	j.outputs, j.spent = append(j.outputs, entry.Outputs...), entry.Spent
 	j.messages = append(j.messages, entry.Messages...)
 	j.events = append(j.events, entry.Events...)
 	return nil
@@ -76,6 +91,9 @@ func newBench(t *testing.T, script ...modeltest.Step) *bench {
 
 func newBenchWith(t *testing.T, image []byte, config turn.Config, script ...modeltest.Step) *bench {
 	t.Helper()
+	if image == nil {
+		image = gen.Descriptors
+	}
 	c, err := catalog.New(image)
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +119,9 @@ func (b *bench) say(ctx context.Context, j *journal, text string) {
 	b.t.Helper()
 	j.messages = append(j.messages, model.Message{Role: model.RoleUser, Text: text})
 	j.choices = b.choices
-	err := b.runner.Run(ctx, turn.Task{Workspace: "w", Conversation: "c1", Root: "c1", History: slices.Clone(j.messages), Journal: j})
+	err := b.runner.Run(ctx, turn.Task{
+		Workspace: "w", Conversation: "c1", Root: "c1", TurnID: "t1", History: slices.Clone(j.messages), Journal: j,
+	})
 	if err != nil {
 		b.t.Fatal(err)
 	}

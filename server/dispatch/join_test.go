@@ -177,18 +177,24 @@ func TestWhatWasDecidedWhileDownIsJoined(t *testing.T) {
 		sent   int
 		state  controlv1.ApprovalState
 	}{
-		"approved": {func(t *testing.T, _ *world, desk *approval.Desk, a approval.Approval) {
-			decide(t, desk, owner(), yes(a))
-		}, 0, 1,
-			controlv1.ApprovalState_APPROVAL_STATE_APPROVED},
-		"denied": {func(t *testing.T, _ *world, desk *approval.Desk, a approval.Approval) {
-			decide(t, desk, owner(), no(a, "mine"))
-		}, denied, 0,
-			controlv1.ApprovalState_APPROVAL_STATE_DENIED},
-		"expired": {func(_ *testing.T, w *world, _ *approval.Desk, _ approval.Approval) {
-			w.skew.Store(int64(100 * time.Hour))
-		}, timedOut, 0,
-			controlv1.ApprovalState_APPROVAL_STATE_PENDING},
+		"approved": {
+			func(t *testing.T, _ *world, desk *approval.Desk, a approval.Approval) {
+				decide(t, desk, owner(), yes(a))
+			}, 0, 1,
+			controlv1.ApprovalState_APPROVAL_STATE_APPROVED,
+		},
+		"denied": {
+			func(t *testing.T, _ *world, desk *approval.Desk, a approval.Approval) {
+				decide(t, desk, owner(), no(a, "mine"))
+			}, denied, 0,
+			controlv1.ApprovalState_APPROVAL_STATE_DENIED,
+		},
+		"expired": {
+			func(_ *testing.T, w *world, _ *approval.Desk, _ approval.Approval) {
+				w.skew.Store(int64(100 * time.Hour))
+			}, timedOut, 0,
+			controlv1.ApprovalState_APPROVAL_STATE_PENDING,
+		},
 		"approved after the start": {nil, 0, 1, controlv1.ApprovalState_APPROVAL_STATE_PENDING},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,27 +4,31 @@
 // @generated from file throwbar/agent/v1/agent.proto (package throwbar.agent.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { ModelChoice } from "./conversation_pb.js";
+import { file_throwbar_agent_v1_conversation } from "./conversation_pb.js";
+import type { Event, QueuedMessage, SendMode } from "./event_pb.js";
+import { file_throwbar_agent_v1_event } from "./event_pb.js";
 import type { ConversationStatus, Delivery } from "./facility_pb.js";
 import { file_throwbar_agent_v1_facility } from "./facility_pb.js";
+import type { ArchiveConversationRequestSchema, ArchiveConversationResponseSchema, CreateConversationRequestSchema, CreateConversationResponseSchema, GetConversationRequestSchema, GetConversationResponseSchema, GetToolOutputRequestSchema, GetToolOutputResponseSchema, ListAgentsRequestSchema, ListAgentsResponseSchema, ListConversationsRequestSchema, ListConversationsResponseSchema, ListModelsRequestSchema, ListModelsResponseSchema, ListToolsRequestSchema, ListToolsResponseSchema, ReopenConversationRequestSchema, ReopenConversationResponseSchema, ResolveConversationRequestSchema, ResolveConversationResponseSchema, UpdateConversationRequestSchema, UpdateConversationResponseSchema } from "./request_pb.js";
+import { file_throwbar_agent_v1_request } from "./request_pb.js";
 import { file_throwbar_option_v1_option } from "../../option/v1/option_pb.js";
-import type { Message as Message$1 } from "@bufbuild/protobuf";
+import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file throwbar/agent/v1/agent.proto.
  */
 export const file_throwbar_agent_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("Ch10aHJvd2Jhci9hZ2VudC92MS9hZ2VudC5wcm90bxIRdGhyb3diYXIuYWdlbnQudjEi5AEKC0NoYXRSZXF1ZXN0EhwKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCUgAiAEBEg8KB21lc3NhZ2UYAiABKAkSEAoIZGV0YWNoZWQYAyABKAgSKQoEbW9kZRgEIAEoDjIbLnRocm93YmFyLmFnZW50LnYxLlNlbmRNb2RlEhcKCm1lc3NhZ2VfaWQYBSABKAlIAYgBARItCgVtb2RlbBgGIAEoCzIeLnRocm93YmFyLmFnZW50LnYxLk1vZGVsQ2hvaWNlQhIKEF9jb252ZXJzYXRpb25faWRCDQoLX21lc3NhZ2VfaWQiLQoLTW9kZWxDaG9pY2USDgoGbW9kZWxzGAEgAygJEg4KBmVmZm9ydBgCIAEoCSJqCgxDaGF0UmVzcG9uc2USJwoFZXZlbnQYASABKAsyGC50aHJvd2Jhci5hZ2VudC52MS5FdmVudBIxCghhY2NlcHRlZBgCIAEoCzIfLnRocm93YmFyLmFnZW50LnYxLlNlbmRSZXNwb25zZSLSAQoLU2VuZFJlcXVlc3QSHAoPY29udmVyc2F0aW9uX2lkGAEgASgJSACIAQESDwoHbWVzc2FnZRgCIAEoCRIpCgRtb2RlGAMgASgOMhsudGhyb3diYXIuYWdlbnQudjEuU2VuZE1vZGUSFwoKbWVzc2FnZV9pZBgEIAEoCUgBiAEBEi0KBW1vZGVsGAUgASgLMh4udGhyb3diYXIuYWdlbnQudjEuTW9kZWxDaG9pY2VCEgoQX2NvbnZlcnNhdGlvbl9pZEINCgtfbWVzc2FnZV9pZCKdAQoMU2VuZFJlc3BvbnNlEhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIOCgZoYW5kbGUYAiABKAkSEgoKbWVzc2FnZV9pZBgDIAEoCRItCghkZWxpdmVyeRgEIAEoDjIbLnRocm93YmFyLmFnZW50LnYxLkRlbGl2ZXJ5Eg8KB3R1cm5faWQYBSABKAkSEAoIc2VxdWVuY2UYBiABKAQiVgoYV2F0Y2hDb252ZXJzYXRpb25SZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRINCgVhZnRlchgCIAEoBBISCgp1bnRpbF9pZGxlGAMgASgIIuUBChlXYXRjaENvbnZlcnNhdGlvblJlc3BvbnNlEikKBWV2ZW50GAEgASgLMhgudGhyb3diYXIuYWdlbnQudjEuRXZlbnRIABIwCgljYXVnaHRfdXAYAiABKAsyGy50aHJvd2Jhci5hZ2VudC52MS5DYXVnaHRVcEgAEjgKDXVua25vd25fcGxhY2UYAyABKAsyHy50aHJvd2Jhci5hZ2VudC52MS5Vbmtub3duUGxhY2VIABIpCgVhbGl2ZRgEIAEoCzIYLnRocm93YmFyLmFnZW50LnYxLkFsaXZlSABCBgoEa2luZCJTCghDYXVnaHRVcBIQCghzZXF1ZW5jZRgBIAEoBBI1CgZzdGF0dXMYAiABKA4yJS50aHJvd2Jhci5hZ2VudC52MS5Db252ZXJzYXRpb25TdGF0dXMiIAoMVW5rbm93blBsYWNlEhAKCHNlcXVlbmNlGAEgASgEIj4KBUFsaXZlEjUKBnN0YXR1cxgBIAEoDjIlLnRocm93YmFyLmFnZW50LnYxLkNvbnZlcnNhdGlvblN0YXR1cyK/CQoFRXZlbnQSEAoIc2VxdWVuY2UYASABKAQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPY29udmVyc2F0aW9uX2lkGAMgASgJEg8KB3R1cm5faWQYBCABKAkSNgoMdHVybl9zdGFydGVkGAUgASgLMh4udGhyb3diYXIuYWdlbnQudjEuVHVyblN0YXJ0ZWRIABIyCgp0ZXh0X2RlbHRhGAYgASgLMhwudGhyb3diYXIuYWdlbnQudjEuVGV4dERlbHRhSAASPAoPcmVhc29uaW5nX2RlbHRhGAcgASgLMiEudGhyb3diYXIuYWdlbnQudjEuUmVhc29uaW5nRGVsdGFIABIwCgl0b29sX2NhbGwYCCABKAsyGy50aHJvd2Jhci5hZ2VudC52MS5Ub29sQ2FsbEgAEjQKC3Rvb2xfcmVzdWx0GAkgASgLMh0udGhyb3diYXIuYWdlbnQudjEuVG9vbFJlc3VsdEgAEi0KB21lc3NhZ2UYCiABKAsyGi50aHJvd2Jhci5hZ2VudC52MS5NZXNzYWdlSAASKwoGbm90aWNlGAsgASgLMhkudGhyb3diYXIuYWdlbnQudjEuTm90aWNlSAASLQoFZXJyb3IYDCABKAsyHC50aHJvd2Jhci5hZ2VudC52MS5UdXJuRXJyb3JIABIpCgV1c2FnZRgNIAEoCzIYLnRocm93YmFyLmFnZW50LnYxLlVzYWdlSAASMgoKdHVybl9lbmRlZBgOIAEoCzIcLnRocm93YmFyLmFnZW50LnYxLlR1cm5FbmRlZEgAEkIKEmFwcHJvdmFsX3JlcXVlc3RlZBgPIAEoCzIkLnRocm93YmFyLmFnZW50LnYxLkFwcHJvdmFsUmVxdWVzdGVkSAASQAoRYXBwcm92YWxfcmVzb2x2ZWQYECABKAsyIy50aHJvd2Jhci5hZ2VudC52MS5BcHByb3ZhbFJlc29sdmVkSAASMgoGcXVldWVkGBEgASgLMiAudGhyb3diYXIuYWdlbnQudjEuUXVldWVkTWVzc2FnZUgAEjgKDHF1ZXVlX2VkaXRlZBgSIAEoCzIgLnRocm93YmFyLmFnZW50LnYxLlF1ZXVlZE1lc3NhZ2VIABI4Cg1xdWV1ZV9yZW1vdmVkGBMgASgLMh8udGhyb3diYXIuYWdlbnQudjEuUXVldWVSZW1vdmVkSAASPwoUY29udmVyc2F0aW9uX2NoYW5nZWQYFCABKAsyHy50aHJvd2Jhci5hZ2VudC52MS5Db252ZXJzYXRpb25IABI2Cgx0dXJuX3Jlc3VtZWQYFSABKAsyHi50aHJvd2Jhci5hZ2VudC52MS5UdXJuUmVzdW1lZEgAEjgKDWNoaWxkX2NoYW5nZWQYFiABKAsyHy50aHJvd2Jhci5hZ2VudC52MS5DaGlsZENoYW5nZWRIABI4Cg1tb2RlbF9jaGFuZ2VkGBcgASgLMh8udGhyb3diYXIuYWdlbnQudjEuTW9kZWxDaGFuZ2VkSAASMQoJY29tcGFjdGVkGBggASgLMhwudGhyb3diYXIuYWdlbnQudjEuQ29tcGFjdGVkSABCBgoEa2luZCJtCgZTZW5kZXISKwoHc3BlYWtlchgBIAEoDjIaLnRocm93YmFyLmFnZW50LnYxLlNwZWFrZXISFwoPY29udmVyc2F0aW9uX2lkGAIgASgJEg4KBmhhbmRsZRgDIAEoCRINCgV0aXRsZRgEIAEoCSK3AQoNUXVldWVkTWVzc2FnZRISCgptZXNzYWdlX2lkGAEgASgJEgwKBHRleHQYAiABKAkSKQoGc2VuZGVyGAMgASgLMhkudGhyb3diYXIuYWdlbnQudjEuU2VuZGVyEikKBG1vZGUYBCABKA4yGy50aHJvd2Jhci5hZ2VudC52MS5TZW5kTW9kZRIuCgpjcmVhdGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIiCgxRdWV1ZVJlbW92ZWQSEgoKbWVzc2FnZV9pZBgBIAEoCSINCgtUdXJuUmVzdW1lZCKSAQoMQ2hpbGRDaGFuZ2VkEhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIOCgZoYW5kbGUYAiABKAkSDQoFYWdlbnQYAyABKAkSNQoGc3RhdHVzGAQgASgOMiUudGhyb3diYXIuYWdlbnQudjEuQ29udmVyc2F0aW9uU3RhdHVzEhMKC2FwcHJvdmFsX2lkGAUgASgJIjgKDE1vZGVsQ2hhbmdlZBIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEg4KBnJlYXNvbhgDIAEoCSI4CglDb21wYWN0ZWQSFQoNYmVmb3JlX3Rva2VucxgBIAEoBBIUCgxhZnRlcl90b2tlbnMYAiABKAQiVwoLVHVyblN0YXJ0ZWQSDQoFbW9kZWwYASABKAkSKQoGc2VuZGVyGAIgASgLMhkudGhyb3diYXIuYWdlbnQudjEuU2VuZGVyEg4KBmVmZm9ydBgDIAEoCSIZCglUZXh0RGVsdGESDAoEdGV4dBgBIAEoCSIeCg5SZWFzb25pbmdEZWx0YRIMCgR0ZXh0GAEgASgJIk0KCFRvb2xDYWxsEg8KB2NhbGxfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIRCglhcmd1bWVudHMYAyABKAkSDwoHcmVwYWlycxgEIAMoCSKHAQoRQXBwcm92YWxSZXF1ZXN0ZWQSDwoHY2FsbF9pZBgBIAEoCRITCgthcHByb3ZhbF9pZBgCIAEoCRIMCgRuYW1lGAMgASgJEg4KBnJlYXNvbhgEIAEoCRIuCgpleHBpcmVzX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJXChBBcHByb3ZhbFJlc29sdmVkEg8KB2NhbGxfaWQYASABKAkSEwoLYXBwcm92YWxfaWQYAiABKAkSDQoFc3RhdGUYAyABKAkSDgoGcmVhc29uGAQgASgJIo4BCgpUb29sUmVzdWx0Eg8KB2NhbGxfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIrCgdvdXRjb21lGAMgASgOMhoudGhyb3diYXIuYWdlbnQudjEuT3V0Y29tZRIPCgdjb250ZW50GAQgASgJEhMKC3dob2xlX2J5dGVzGAUgASgEEg4KBmltYWdlcxgGIAMoCSJ9CgdNZXNzYWdlEiUKBHJvbGUYASABKA4yFy50aHJvd2Jhci5hZ2VudC52MS5Sb2xlEgwKBHRleHQYAiABKAkSEgoKbWVzc2FnZV9pZBgDIAEoCRIpCgZzZW5kZXIYBCABKAsyGS50aHJvd2Jhci5hZ2VudC52MS5TZW5kZXIiOgoGTm90aWNlEgwKBGNvZGUYASABKAkSDAoEdGV4dBgCIAEoCRIUCgxjYW5fY29udGludWUYAyABKAgiHAoJVHVybkVycm9yEg8KB21lc3NhZ2UYASABKAkidAoFVXNhZ2USFAoMaW5wdXRfdG9rZW5zGAEgASgEEhUKDW91dHB1dF90b2tlbnMYAiABKAQSFQoNY2FjaGVkX3Rva2VucxgDIAEoBBIYChByZWFzb25pbmdfdG9rZW5zGAQgASgEEg0KBW1vZGVsGAUgASgJIjcKCVR1cm5FbmRlZBIqCgZyZWFzb24YASABKA4yGi50aHJvd2Jhci5hZ2VudC52MS5UdXJuRW5kIioKD1N0b3BUdXJuUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkiIwoQU3RvcFR1cm5SZXNwb25zZRIPCgdzdG9wcGVkGAEgASgIIpMDCgxDb252ZXJzYXRpb24SFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg4KBmhhbmRsZRgCIAEoCRINCgV0aXRsZRgDIAEoCRIPCgdydW5uaW5nGAQgASgIEi4KCmNyZWF0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnVwZGF0ZWRfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGFyY2hpdmVkGAcgASgIEjUKBnN0YXR1cxgIIAEoDjIlLnRocm93YmFyLmFnZW50LnYxLkNvbnZlcnNhdGlvblN0YXR1cxIOCgZxdWV1ZWQYCSABKA0SOQoIc2V0dGluZ3MYCiABKAsyJy50aHJvd2Jhci5hZ2VudC52MS5Db252ZXJzYXRpb25TZXR0aW5ncxIRCglwYXJlbnRfaWQYCyABKAkSDQoFYWdlbnQYDCABKAkSEgoKd2FrZXNfbGVmdBgNIAEoDRIQCghzZXF1ZW5jZRgOIAEoBCKbAQoUQ29udmVyc2F0aW9uU2V0dGluZ3MSDgoGcHJvbXB0GAEgASgJEi0KBW1vZGVsGAIgASgLMh4udGhyb3diYXIuYWdlbnQudjEuTW9kZWxDaG9pY2USKQoGZ3JhbnRzGAMgASgLMhkudGhyb3diYXIuYWdlbnQudjEuR3JhbnRzEhkKEXdvcmtpbmdfZGlyZWN0b3J5GAQgASgJIjUKBkdyYW50cxIMCgRvbmx5GAEgAygJEg0KBWV4dHJhGAIgAygJEg4KBmRlbmllZBgDIAMoCSJ5ChBMaXN0UXVldWVSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIWCglwYWdlX3NpemUYAiABKA1IAIgBARIXCgpwYWdlX3Rva2VuGAMgASgJSAGIAQFCDAoKX3BhZ2Vfc2l6ZUINCgtfcGFnZV90b2tlbiJgChFMaXN0UXVldWVSZXNwb25zZRIyCghtZXNzYWdlcxgBIAMoCzIgLnRocm93YmFyLmFnZW50LnYxLlF1ZXVlZE1lc3NhZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlEKEUVkaXRRdWV1ZWRSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRISCgptZXNzYWdlX2lkGAIgASgJEg8KB21lc3NhZ2UYAyABKAkiRwoSRWRpdFF1ZXVlZFJlc3BvbnNlEjEKB21lc3NhZ2UYASABKAsyIC50aHJvd2Jhci5hZ2VudC52MS5RdWV1ZWRNZXNzYWdlIkIKE1JlbW92ZVF1ZXVlZFJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEhIKCm1lc3NhZ2VfaWQYAiABKAkiFgoUUmVtb3ZlUXVldWVkUmVzcG9uc2UidAoZQ3JlYXRlQ29udmVyc2F0aW9uUmVxdWVzdBINCgV0aXRsZRgBIAEoCRI5CghzZXR0aW5ncxgCIAEoCzInLnRocm93YmFyLmFnZW50LnYxLkNvbnZlcnNhdGlvblNldHRpbmdzEg0KBWFnZW50GAMgASgJIlMKGkNyZWF0ZUNvbnZlcnNhdGlvblJlc3BvbnNlEjUKDGNvbnZlcnNhdGlvbhgBIAEoCzIfLnRocm93YmFyLmFnZW50LnYxLkNvbnZlcnNhdGlvbiIxChZHZXRDb252ZXJzYXRpb25SZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCSJQChdHZXRDb252ZXJzYXRpb25SZXNwb25zZRI1Cgxjb252ZXJzYXRpb24YASABKAsyHy50aHJvd2Jhci5hZ2VudC52MS5Db252ZXJzYXRpb24iggIKGVVwZGF0ZUNvbnZlcnNhdGlvblJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEhIKBXRpdGxlGAIgASgJSACIAQESEwoGcHJvbXB0GAMgASgJSAGIAQESLQoFbW9kZWwYBCABKAsyHi50aHJvd2Jhci5hZ2VudC52MS5Nb2RlbENob2ljZRIpCgZncmFudHMYBSABKAsyGS50aHJvd2Jhci5hZ2VudC52MS5HcmFudHMSHgoRd29ya2luZ19kaXJlY3RvcnkYBiABKAlIAogBAUIICgZfdGl0bGVCCQoHX3Byb21wdEIUChJfd29ya2luZ19kaXJlY3RvcnkiUwoaVXBkYXRlQ29udmVyc2F0aW9uUmVzcG9uc2USNQoMY29udmVyc2F0aW9uGAEgASgLMh8udGhyb3diYXIuYWdlbnQudjEuQ29udmVyc2F0aW9uIjUKGkFyY2hpdmVDb252ZXJzYXRpb25SZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCSJUChtBcmNoaXZlQ29udmVyc2F0aW9uUmVzcG9uc2USNQoMY29udmVyc2F0aW9uGAEgASgLMh8udGhyb3diYXIuYWdlbnQudjEuQ29udmVyc2F0aW9uIjQKGVJlb3BlbkNvbnZlcnNhdGlvblJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJIlMKGlJlb3BlbkNvbnZlcnNhdGlvblJlc3BvbnNlEjUKDGNvbnZlcnNhdGlvbhgBIAEoCzIfLnRocm93YmFyLmFnZW50LnYxLkNvbnZlcnNhdGlvbiIvChpSZXNvbHZlQ29udmVyc2F0aW9uUmVxdWVzdBIRCglyZWZlcmVuY2UYASABKAkiZwobUmVzb2x2ZUNvbnZlcnNhdGlvblJlc3BvbnNlEjYKDWNvbnZlcnNhdGlvbnMYASADKAsyHy50aHJvd2Jhci5hZ2VudC52MS5Db252ZXJzYXRpb24SEAoIcmVzb2x2ZWQYAiABKAgiUAoUR2V0VG9vbE91dHB1dFJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB2NhbGxfaWQYAiABKAkSDgoGb2Zmc2V0GAMgASgEIk8KFUdldFRvb2xPdXRwdXRSZXNwb25zZRIMCgR0ZXh0GAEgASgJEhMKC3dob2xlX2J5dGVzGAIgASgEEhMKC25leHRfb2Zmc2V0GAMgASgEIkQKEExpc3RUb29sc1JlcXVlc3QSHAoPY29udmVyc2F0aW9uX2lkGAEgASgJSACIAQFCEgoQX2NvbnZlcnNhdGlvbl9pZCI/ChFMaXN0VG9vbHNSZXNwb25zZRIqCgV0b29scxgBIAMoCzIbLnRocm93YmFyLmFnZW50LnYxLlRvb2xJbmZvIlwKCFRvb2xJbmZvEgwKBG5hbWUYASABKAkSDQoFZ3JvdXAYAiABKAkSDwoHc3VtbWFyeRgDIAEoCRIPCgdncmFudGVkGAQgASgIEhEKCWF2YWlsYWJsZRgFIAEoCCITChFMaXN0TW9kZWxzUmVxdWVzdCJCChJMaXN0TW9kZWxzUmVzcG9uc2USLAoGbW9kZWxzGAEgAygLMhwudGhyb3diYXIuYWdlbnQudjEuTW9kZWxJbmZvIl4KCU1vZGVsSW5mbxIMCgRuYW1lGAEgASgJEg0KBW1vZGVsGAIgASgJEgwKBGhvc3QYAyABKAkSFgoOY29udGV4dF90b2tlbnMYBCABKAQSDgoGaW1hZ2VzGAUgASgIIhMKEUxpc3RBZ2VudHNSZXF1ZXN0IkIKEkxpc3RBZ2VudHNSZXNwb25zZRIsCgZhZ2VudHMYASADKAsyHC50aHJvd2Jhci5hZ2VudC52MS5BZ2VudEluZm8iiAEKCUFnZW50SW5mbxIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEi0KBW1vZGVsGAMgASgLMh4udGhyb3diYXIuYWdlbnQudjEuTW9kZWxDaG9pY2USKQoGZ3JhbnRzGAQgASgLMhkudGhyb3diYXIuYWdlbnQudjEuR3JhbnRzIp8BChhMaXN0Q29udmVyc2F0aW9uc1JlcXVlc3QSFgoJcGFnZV9zaXplGAEgASgNSACIAQESFwoKcGFnZV90b2tlbhgCIAEoCUgBiAEBEjUKBmZpbHRlchgDIAEoDjIlLnRocm93YmFyLmFnZW50LnYxLkNvbnZlcnNhdGlvbkZpbHRlckIMCgpfcGFnZV9zaXplQg0KC19wYWdlX3Rva2VuImwKGUxpc3RDb252ZXJzYXRpb25zUmVzcG9uc2USNgoNY29udmVyc2F0aW9ucxgBIAMoCzIfLnRocm93YmFyLmFnZW50LnYxLkNvbnZlcnNhdGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiegoRTGlzdEV2ZW50c1JlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEhYKCXBhZ2Vfc2l6ZRgCIAEoDUgAiAEBEhcKCnBhZ2VfdG9rZW4YAyABKAlIAYgBAUIMCgpfcGFnZV9zaXplQg0KC19wYWdlX3Rva2VuIlcKEkxpc3RFdmVudHNSZXNwb25zZRIoCgZldmVudHMYASADKAsyGC50aHJvd2Jhci5hZ2VudC52MS5FdmVudBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiEQoPR2V0TW9kZWxSZXF1ZXN0Ii8KEEdldE1vZGVsUmVzcG9uc2USDQoFbW9kZWwYASABKAkSDAoEaGludBgCIAEoCSpPCghTZW5kTW9kZRIZChVTRU5EX01PREVfVU5TUEVDSUZJRUQQABITCg9TRU5EX01PREVfUVVFVUUQARITCg9TRU5EX01PREVfU1RFRVIQAipJCgdTcGVha2VyEhcKE1NQRUFLRVJfVU5TUEVDSUZJRUQQABISCg5TUEVBS0VSX1BFUlNPThABEhEKDVNQRUFLRVJfQUdFTlQQAiphCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIVChFPVVRDT01FX1NVQ0NFRURFRBABEhIKDk9VVENPTUVfRkFJTEVEEAISEgoOT1VUQ09NRV9ERU5JRUQQAyo/CgRSb2xlEhQKEFJPTEVfVU5TUEVDSUZJRUQQABINCglST0xFX1VTRVIQARISCg5ST0xFX0FTU0lTVEFOVBACKnkKB1R1cm5FbmQSGAoUVFVSTl9FTkRfVU5TUEVDSUZJRUQQABIVChFUVVJOX0VORF9BTlNXRVJFRBABEhQKEFRVUk5fRU5EX1NUT1BQRUQQAhITCg9UVVJOX0VORF9GQUlMRUQQAxISCg5UVVJOX0VORF9MSU1JVBAEKnkKEkNvbnZlcnNhdGlvbkZpbHRlchIjCh9DT05WRVJTQVRJT05fRklMVEVSX1VOU1BFQ0lGSUVEEAASHAoYQ09OVkVSU0FUSU9OX0ZJTFRFUl9PUEVOEAESIAocQ09OVkVSU0FUSU9OX0ZJTFRFUl9BUkNISVZFRBACMvwQCgxBZ2VudFNlcnZpY2USUQoEQ2hhdBIeLnRocm93YmFyLmFnZW50LnYxLkNoYXRSZXF1ZXN0Gh8udGhyb3diYXIuYWdlbnQudjEuQ2hhdFJlc3BvbnNlIgbK8xgCCAMwARJPCgRTZW5kEh4udGhyb3diYXIuYWdlbnQudjEuU2VuZFJlcXVlc3QaHy50aHJvd2Jhci5hZ2VudC52MS5TZW5kUmVzcG9uc2UiBsrzGAIIAxJ4ChFXYXRjaENvbnZlcnNhdGlvbhIrLnRocm93YmFyLmFnZW50LnYxLldhdGNoQ29udmVyc2F0aW9uUmVxdWVzdBosLnRocm93YmFyLmFnZW50LnYxLldhdGNoQ29udmVyc2F0aW9uUmVzcG9uc2UiBsrzGAIIAjABElsKCFN0b3BUdXJuEiIudGhyb3diYXIuYWdlbnQudjEuU3RvcFR1cm5SZXF1ZXN0GiMudGhyb3diYXIuYWdlbnQudjEuU3RvcFR1cm5SZXNwb25zZSIGyvMYAggDEmEKCUxpc3RRdWV1ZRIjLnRocm93YmFyLmFnZW50LnYxLkxpc3RRdWV1ZVJlcXVlc3QaJC50aHJvd2Jhci5hZ2VudC52MS5MaXN0UXVldWVSZXNwb25zZSIJkAIByvMYAggCEmEKCkVkaXRRdWV1ZWQSJC50aHJvd2Jhci5hZ2VudC52MS5FZGl0UXVldWVkUmVxdWVzdBolLnRocm93YmFyLmFnZW50LnYxLkVkaXRRdWV1ZWRSZXNwb25zZSIGyvMYAggDEmcKDFJlbW92ZVF1ZXVlZBImLnRocm93YmFyLmFnZW50LnYxLlJlbW92ZVF1ZXVlZFJlcXVlc3QaJy50aHJvd2Jhci5hZ2VudC52MS5SZW1vdmVRdWV1ZWRSZXNwb25zZSIGyvMYAggDEnkKEkNyZWF0ZUNvbnZlcnNhdGlvbhIsLnRocm93YmFyLmFnZW50LnYxLkNyZWF0ZUNvbnZlcnNhdGlvblJlcXVlc3QaLS50aHJvd2Jhci5hZ2VudC52MS5DcmVhdGVDb252ZXJzYXRpb25SZXNwb25zZSIGyvMYAggDEnMKD0dldENvbnZlcnNhdGlvbhIpLnRocm93YmFyLmFnZW50LnYxLkdldENvbnZlcnNhdGlvblJlcXVlc3QaKi50aHJvd2Jhci5hZ2VudC52MS5HZXRDb252ZXJzYXRpb25SZXNwb25zZSIJkAIByvMYAggCEnkKElVwZGF0ZUNvbnZlcnNhdGlvbhIsLnRocm93YmFyLmFnZW50LnYxLlVwZGF0ZUNvbnZlcnNhdGlvblJlcXVlc3QaLS50aHJvd2Jhci5hZ2VudC52MS5VcGRhdGVDb252ZXJzYXRpb25SZXNwb25zZSIGyvMYAggDEnwKE0FyY2hpdmVDb252ZXJzYXRpb24SLS50aHJvd2Jhci5hZ2VudC52MS5BcmNoaXZlQ29udmVyc2F0aW9uUmVxdWVzdBouLnRocm93YmFyLmFnZW50LnYxLkFyY2hpdmVDb252ZXJzYXRpb25SZXNwb25zZSIGyvMYAggDEnkKElJlb3BlbkNvbnZlcnNhdGlvbhIsLnRocm93YmFyLmFnZW50LnYxLlJlb3BlbkNvbnZlcnNhdGlvblJlcXVlc3QaLS50aHJvd2Jhci5hZ2VudC52MS5SZW9wZW5Db252ZXJzYXRpb25SZXNwb25zZSIGyvMYAggDEn8KE1Jlc29sdmVDb252ZXJzYXRpb24SLS50aHJvd2Jhci5hZ2VudC52MS5SZXNvbHZlQ29udmVyc2F0aW9uUmVxdWVzdBouLnRocm93YmFyLmFnZW50LnYxLlJlc29sdmVDb252ZXJzYXRpb25SZXNwb25zZSIJkAIByvMYAggCEm0KDUdldFRvb2xPdXRwdXQSJy50aHJvd2Jhci5hZ2VudC52MS5HZXRUb29sT3V0cHV0UmVxdWVzdBooLnRocm93YmFyLmFnZW50LnYxLkdldFRvb2xPdXRwdXRSZXNwb25zZSIJkAIByvMYAggCEmEKCUxpc3RUb29scxIjLnRocm93YmFyLmFnZW50LnYxLkxpc3RUb29sc1JlcXVlc3QaJC50aHJvd2Jhci5hZ2VudC52MS5MaXN0VG9vbHNSZXNwb25zZSIJkAIByvMYAggCEmQKCkxpc3RNb2RlbHMSJC50aHJvd2Jhci5hZ2VudC52MS5MaXN0TW9kZWxzUmVxdWVzdBolLnRocm93YmFyLmFnZW50LnYxLkxpc3RNb2RlbHNSZXNwb25zZSIJkAIByvMYAggCEmQKCkxpc3RBZ2VudHMSJC50aHJvd2Jhci5hZ2VudC52MS5MaXN0QWdlbnRzUmVxdWVzdBolLnRocm93YmFyLmFnZW50LnYxLkxpc3RBZ2VudHNSZXNwb25zZSIJkAIByvMYAggCEnkKEUxpc3RDb252ZXJzYXRpb25zEisudGhyb3diYXIuYWdlbnQudjEuTGlzdENvbnZlcnNhdGlvbnNSZXF1ZXN0GiwudGhyb3diYXIuYWdlbnQudjEuTGlzdENvbnZlcnNhdGlvbnNSZXNwb25zZSIJkAIByvMYAggCEmQKCkxpc3RFdmVudHMSJC50aHJvd2Jhci5hZ2VudC52MS5MaXN0RXZlbnRzUmVxdWVzdBolLnRocm93YmFyLmFnZW50LnYxLkxpc3RFdmVudHNSZXNwb25zZSIJkAIByvMYAggCEl4KCEdldE1vZGVsEiIudGhyb3diYXIuYWdlbnQudjEuR2V0TW9kZWxSZXF1ZXN0GiMudGhyb3diYXIuYWdlbnQudjEuR2V0TW9kZWxSZXNwb25zZSIJkAIByvMYAggCQjhaNnRocm93YmFyLmRldi90aHJvd2Jhci9nZW4vZ28vdGhyb3diYXIvYWdlbnQvdjE7YWdlbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_throwbar_agent_v1_facility, file_throwbar_option_v1_option]);
+  fileDesc("Ch10aHJvd2Jhci9hZ2VudC92MS9hZ2VudC5wcm90bxIRdGhyb3diYXIuYWdlbnQudjEi5AEKC0NoYXRSZXF1ZXN0EhwKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCUgAiAEBEg8KB21lc3NhZ2UYAiABKAkSEAoIZGV0YWNoZWQYAyABKAgSKQoEbW9kZRgEIAEoDjIbLnRocm93YmFyLmFnZW50LnYxLlNlbmRNb2RlEhcKCm1lc3NhZ2VfaWQYBSABKAlIAYgBARItCgVtb2RlbBgGIAEoCzIeLnRocm93YmFyLmFnZW50LnYxLk1vZGVsQ2hvaWNlQhIKEF9jb252ZXJzYXRpb25faWRCDQoLX21lc3NhZ2VfaWQiagoMQ2hhdFJlc3BvbnNlEicKBWV2ZW50GAEgASgLMhgudGhyb3diYXIuYWdlbnQudjEuRXZlbnQSMQoIYWNjZXB0ZWQYAiABKAsyHy50aHJvd2Jhci5hZ2VudC52MS5TZW5kUmVzcG9uc2Ui0gEKC1NlbmRSZXF1ZXN0EhwKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCUgAiAEBEg8KB21lc3NhZ2UYAiABKAkSKQoEbW9kZRgDIAEoDjIbLnRocm93YmFyLmFnZW50LnYxLlNlbmRNb2RlEhcKCm1lc3NhZ2VfaWQYBCABKAlIAYgBARItCgVtb2RlbBgFIAEoCzIeLnRocm93YmFyLmFnZW50LnYxLk1vZGVsQ2hvaWNlQhIKEF9jb252ZXJzYXRpb25faWRCDQoLX21lc3NhZ2VfaWQinQEKDFNlbmRSZXNwb25zZRIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDgoGaGFuZGxlGAIgASgJEhIKCm1lc3NhZ2VfaWQYAyABKAkSLQoIZGVsaXZlcnkYBCABKA4yGy50aHJvd2Jhci5hZ2VudC52MS5EZWxpdmVyeRIPCgd0dXJuX2lkGAUgASgJEhAKCHNlcXVlbmNlGAYgASgEIlYKGFdhdGNoQ29udmVyc2F0aW9uUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDQoFYWZ0ZXIYAiABKAQSEgoKdW50aWxfaWRsZRgDIAEoCCLlAQoZV2F0Y2hDb252ZXJzYXRpb25SZXNwb25zZRIpCgVldmVudBgBIAEoCzIYLnRocm93YmFyLmFnZW50LnYxLkV2ZW50SAASMAoJY2F1Z2h0X3VwGAIgASgLMhsudGhyb3diYXIuYWdlbnQudjEuQ2F1Z2h0VXBIABI4Cg11bmtub3duX3BsYWNlGAMgASgLMh8udGhyb3diYXIuYWdlbnQudjEuVW5rbm93blBsYWNlSAASKQoFYWxpdmUYBCABKAsyGC50aHJvd2Jhci5hZ2VudC52MS5BbGl2ZUgAQgYKBGtpbmQiUwoIQ2F1Z2h0VXASEAoIc2VxdWVuY2UYASABKAQSNQoGc3RhdHVzGAIgASgOMiUudGhyb3diYXIuYWdlbnQudjEuQ29udmVyc2F0aW9uU3RhdHVzIiAKDFVua25vd25QbGFjZRIQCghzZXF1ZW5jZRgBIAEoBCI+CgVBbGl2ZRI1CgZzdGF0dXMYASABKA4yJS50aHJvd2Jhci5hZ2VudC52MS5Db252ZXJzYXRpb25TdGF0dXMiKgoPU3RvcFR1cm5SZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCSIjChBTdG9wVHVyblJlc3BvbnNlEg8KB3N0b3BwZWQYASABKAgieQoQTGlzdFF1ZXVlUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSFgoJcGFnZV9zaXplGAIgASgNSACIAQESFwoKcGFnZV90b2tlbhgDIAEoCUgBiAEBQgwKCl9wYWdlX3NpemVCDQoLX3BhZ2VfdG9rZW4iYAoRTGlzdFF1ZXVlUmVzcG9uc2USMgoIbWVzc2FnZXMYASADKAsyIC50aHJvd2Jhci5hZ2VudC52MS5RdWV1ZWRNZXNzYWdlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJRChFFZGl0UXVldWVkUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSEgoKbWVzc2FnZV9pZBgCIAEoCRIPCgdtZXNzYWdlGAMgASgJIkcKEkVkaXRRdWV1ZWRSZXNwb25zZRIxCgdtZXNzYWdlGAEgASgLMiAudGhyb3diYXIuYWdlbnQudjEuUXVldWVkTWVzc2FnZSJCChNSZW1vdmVRdWV1ZWRSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRISCgptZXNzYWdlX2lkGAIgASgJIhYKFFJlbW92ZVF1ZXVlZFJlc3BvbnNlInoKEUxpc3RFdmVudHNSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIWCglwYWdlX3NpemUYAiABKA1IAIgBARIXCgpwYWdlX3Rva2VuGAMgASgJSAGIAQFCDAoKX3BhZ2Vfc2l6ZUINCgtfcGFnZV90b2tlbiJXChJMaXN0RXZlbnRzUmVzcG9uc2USKAoGZXZlbnRzGAEgAygLMhgudGhyb3diYXIuYWdlbnQudjEuRXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIhEKD0dldE1vZGVsUmVxdWVzdCIvChBHZXRNb2RlbFJlc3BvbnNlEg0KBW1vZGVsGAEgASgJEgwKBGhpbnQYAiABKAky/BAKDEFnZW50U2VydmljZRJRCgRDaGF0Eh4udGhyb3diYXIuYWdlbnQudjEuQ2hhdFJlcXVlc3QaHy50aHJvd2Jhci5hZ2VudC52MS5DaGF0UmVzcG9uc2UiBsrzGAIIAzABEk8KBFNlbmQSHi50aHJvd2Jhci5hZ2VudC52MS5TZW5kUmVxdWVzdBofLnRocm93YmFyLmFnZW50LnYxLlNlbmRSZXNwb25zZSIGyvMYAggDEngKEVdhdGNoQ29udmVyc2F0aW9uEisudGhyb3diYXIuYWdlbnQudjEuV2F0Y2hDb252ZXJzYXRpb25SZXF1ZXN0GiwudGhyb3diYXIuYWdlbnQudjEuV2F0Y2hDb252ZXJzYXRpb25SZXNwb25zZSIGyvMYAggCMAESWwoIU3RvcFR1cm4SIi50aHJvd2Jhci5hZ2VudC52MS5TdG9wVHVyblJlcXVlc3QaIy50aHJvd2Jhci5hZ2VudC52MS5TdG9wVHVyblJlc3BvbnNlIgbK8xgCCAMSYQoJTGlzdFF1ZXVlEiMudGhyb3diYXIuYWdlbnQudjEuTGlzdFF1ZXVlUmVxdWVzdBokLnRocm93YmFyLmFnZW50LnYxLkxpc3RRdWV1ZVJlc3BvbnNlIgmQAgHK8xgCCAISYQoKRWRpdFF1ZXVlZBIkLnRocm93YmFyLmFnZW50LnYxLkVkaXRRdWV1ZWRSZXF1ZXN0GiUudGhyb3diYXIuYWdlbnQudjEuRWRpdFF1ZXVlZFJlc3BvbnNlIgbK8xgCCAMSZwoMUmVtb3ZlUXVldWVkEiYudGhyb3diYXIuYWdlbnQudjEuUmVtb3ZlUXVldWVkUmVxdWVzdBonLnRocm93YmFyLmFnZW50LnYxLlJlbW92ZVF1ZXVlZFJlc3BvbnNlIgbK8xgCCAMSeQoSQ3JlYXRlQ29udmVyc2F0aW9uEiwudGhyb3diYXIuYWdlbnQudjEuQ3JlYXRlQ29udmVyc2F0aW9uUmVxdWVzdBotLnRocm93YmFyLmFnZW50LnYxLkNyZWF0ZUNvbnZlcnNhdGlvblJlc3BvbnNlIgbK8xgCCAMScwoPR2V0Q29udmVyc2F0aW9uEikudGhyb3diYXIuYWdlbnQudjEuR2V0Q29udmVyc2F0aW9uUmVxdWVzdBoqLnRocm93YmFyLmFnZW50LnYxLkdldENvbnZlcnNhdGlvblJlc3BvbnNlIgmQAgHK8xgCCAISeQoSVXBkYXRlQ29udmVyc2F0aW9uEiwudGhyb3diYXIuYWdlbnQudjEuVXBkYXRlQ29udmVyc2F0aW9uUmVxdWVzdBotLnRocm93YmFyLmFnZW50LnYxLlVwZGF0ZUNvbnZlcnNhdGlvblJlc3BvbnNlIgbK8xgCCAMSfAoTQXJjaGl2ZUNvbnZlcnNhdGlvbhItLnRocm93YmFyLmFnZW50LnYxLkFyY2hpdmVDb252ZXJzYXRpb25SZXF1ZXN0Gi4udGhyb3diYXIuYWdlbnQudjEuQXJjaGl2ZUNvbnZlcnNhdGlvblJlc3BvbnNlIgbK8xgCCAMSeQoSUmVvcGVuQ29udmVyc2F0aW9uEiwudGhyb3diYXIuYWdlbnQudjEuUmVvcGVuQ29udmVyc2F0aW9uUmVxdWVzdBotLnRocm93YmFyLmFnZW50LnYxLlJlb3BlbkNvbnZlcnNhdGlvblJlc3BvbnNlIgbK8xgCCAMSfwoTUmVzb2x2ZUNvbnZlcnNhdGlvbhItLnRocm93YmFyLmFnZW50LnYxLlJlc29sdmVDb252ZXJzYXRpb25SZXF1ZXN0Gi4udGhyb3diYXIuYWdlbnQudjEuUmVzb2x2ZUNvbnZlcnNhdGlvblJlc3BvbnNlIgmQAgHK8xgCCAISbQoNR2V0VG9vbE91dHB1dBInLnRocm93YmFyLmFnZW50LnYxLkdldFRvb2xPdXRwdXRSZXF1ZXN0GigudGhyb3diYXIuYWdlbnQudjEuR2V0VG9vbE91dHB1dFJlc3BvbnNlIgmQAgHK8xgCCAISYQoJTGlzdFRvb2xzEiMudGhyb3diYXIuYWdlbnQudjEuTGlzdFRvb2xzUmVxdWVzdBokLnRocm93YmFyLmFnZW50LnYxLkxpc3RUb29sc1Jlc3BvbnNlIgmQAgHK8xgCCAISZAoKTGlzdE1vZGVscxIkLnRocm93YmFyLmFnZW50LnYxLkxpc3RNb2RlbHNSZXF1ZXN0GiUudGhyb3diYXIuYWdlbnQudjEuTGlzdE1vZGVsc1Jlc3BvbnNlIgmQAgHK8xgCCAISZAoKTGlzdEFnZW50cxIkLnRocm93YmFyLmFnZW50LnYxLkxpc3RBZ2VudHNSZXF1ZXN0GiUudGhyb3diYXIuYWdlbnQudjEuTGlzdEFnZW50c1Jlc3BvbnNlIgmQAgHK8xgCCAISeQoRTGlzdENvbnZlcnNhdGlvbnMSKy50aHJvd2Jhci5hZ2VudC52MS5MaXN0Q29udmVyc2F0aW9uc1JlcXVlc3QaLC50aHJvd2Jhci5hZ2VudC52MS5MaXN0Q29udmVyc2F0aW9uc1Jlc3BvbnNlIgmQAgHK8xgCCAISZAoKTGlzdEV2ZW50cxIkLnRocm93YmFyLmFnZW50LnYxLkxpc3RFdmVudHNSZXF1ZXN0GiUudGhyb3diYXIuYWdlbnQudjEuTGlzdEV2ZW50c1Jlc3BvbnNlIgmQAgHK8xgCCAISXgoIR2V0TW9kZWwSIi50aHJvd2Jhci5hZ2VudC52MS5HZXRNb2RlbFJlcXVlc3QaIy50aHJvd2Jhci5hZ2VudC52MS5HZXRNb2RlbFJlc3BvbnNlIgmQAgHK8xgCCAJCOFo2dGhyb3diYXIuZGV2L3Rocm93YmFyL2dlbi9nby90aHJvd2Jhci9hZ2VudC92MTthZ2VudHYxYgZwcm90bzM", [file_throwbar_agent_v1_conversation, file_throwbar_agent_v1_event, file_throwbar_agent_v1_facility, file_throwbar_agent_v1_request, file_throwbar_option_v1_option]);
 
 /**
  * ChatRequest is one message of a person.
  *
  * @generated from message throwbar.agent.v1.ChatRequest
  */
-export type ChatRequest = Message$1<"throwbar.agent.v1.ChatRequest"> & {
+export type ChatRequest = Message<"throwbar.agent.v1.ChatRequest"> & {
   /**
    * The conversation; a new one is begun if left out.
    *
@@ -77,39 +81,11 @@ export const ChatRequestSchema: GenMessage<ChatRequest> = /*@__PURE__*/
   messageDesc(file_throwbar_agent_v1_agent, 0);
 
 /**
- * ModelChoice is which model answers, and how hard it thinks.
- *
- * @generated from message throwbar.agent.v1.ModelChoice
- */
-export type ModelChoice = Message$1<"throwbar.agent.v1.ModelChoice"> & {
-  /**
-   * Names of configured models; the first that answers is taken. The server's default if empty.
-   *
-   * @generated from field: repeated string models = 1;
-   */
-  models: string[];
-
-  /**
-   * Reasoning effort: none, low, medium, high or max. Anything else is ignored.
-   *
-   * @generated from field: string effort = 2;
-   */
-  effort: string;
-};
-
-/**
- * Describes the message throwbar.agent.v1.ModelChoice.
- * Use `create(ModelChoiceSchema)` to create a new message.
- */
-export const ModelChoiceSchema: GenMessage<ModelChoice> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 1);
-
-/**
  * ChatResponse carries one event of the turn, or before the first one what became of the message.
  *
  * @generated from message throwbar.agent.v1.ChatResponse
  */
-export type ChatResponse = Message$1<"throwbar.agent.v1.ChatResponse"> & {
+export type ChatResponse = Message<"throwbar.agent.v1.ChatResponse"> & {
   /**
    * The event.
    *
@@ -130,14 +106,14 @@ export type ChatResponse = Message$1<"throwbar.agent.v1.ChatResponse"> & {
  * Use `create(ChatResponseSchema)` to create a new message.
  */
 export const ChatResponseSchema: GenMessage<ChatResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 2);
+  messageDesc(file_throwbar_agent_v1_agent, 1);
 
 /**
  * SendRequest is one message of a person.
  *
  * @generated from message throwbar.agent.v1.SendRequest
  */
-export type SendRequest = Message$1<"throwbar.agent.v1.SendRequest"> & {
+export type SendRequest = Message<"throwbar.agent.v1.SendRequest"> & {
   /**
    * The conversation; a new one is begun if left out.
    *
@@ -180,14 +156,14 @@ export type SendRequest = Message$1<"throwbar.agent.v1.SendRequest"> & {
  * Use `create(SendRequestSchema)` to create a new message.
  */
 export const SendRequestSchema: GenMessage<SendRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 3);
+  messageDesc(file_throwbar_agent_v1_agent, 2);
 
 /**
  * SendResponse says what became of a message.
  *
  * @generated from message throwbar.agent.v1.SendResponse
  */
-export type SendResponse = Message$1<"throwbar.agent.v1.SendResponse"> & {
+export type SendResponse = Message<"throwbar.agent.v1.SendResponse"> & {
   /**
    * The conversation.
    *
@@ -236,14 +212,14 @@ export type SendResponse = Message$1<"throwbar.agent.v1.SendResponse"> & {
  * Use `create(SendResponseSchema)` to create a new message.
  */
 export const SendResponseSchema: GenMessage<SendResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 4);
+  messageDesc(file_throwbar_agent_v1_agent, 3);
 
 /**
  * WatchConversationRequest asks to follow a conversation.
  *
  * @generated from message throwbar.agent.v1.WatchConversationRequest
  */
-export type WatchConversationRequest = Message$1<"throwbar.agent.v1.WatchConversationRequest"> & {
+export type WatchConversationRequest = Message<"throwbar.agent.v1.WatchConversationRequest"> & {
   /**
    * The conversation.
    *
@@ -271,14 +247,14 @@ export type WatchConversationRequest = Message$1<"throwbar.agent.v1.WatchConvers
  * Use `create(WatchConversationRequestSchema)` to create a new message.
  */
 export const WatchConversationRequestSchema: GenMessage<WatchConversationRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 5);
+  messageDesc(file_throwbar_agent_v1_agent, 4);
 
 /**
  * WatchConversationResponse is one thing that a watcher is told.
  *
  * @generated from message throwbar.agent.v1.WatchConversationResponse
  */
-export type WatchConversationResponse = Message$1<"throwbar.agent.v1.WatchConversationResponse"> & {
+export type WatchConversationResponse = Message<"throwbar.agent.v1.WatchConversationResponse"> & {
   /**
    * What it is.
    *
@@ -324,14 +300,14 @@ export type WatchConversationResponse = Message$1<"throwbar.agent.v1.WatchConver
  * Use `create(WatchConversationResponseSchema)` to create a new message.
  */
 export const WatchConversationResponseSchema: GenMessage<WatchConversationResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 6);
+  messageDesc(file_throwbar_agent_v1_agent, 5);
 
 /**
  * CaughtUp says that all that was stored when the watch began has been sent.
  *
  * @generated from message throwbar.agent.v1.CaughtUp
  */
-export type CaughtUp = Message$1<"throwbar.agent.v1.CaughtUp"> & {
+export type CaughtUp = Message<"throwbar.agent.v1.CaughtUp"> & {
   /**
    * Number of the last stored event.
    *
@@ -352,14 +328,14 @@ export type CaughtUp = Message$1<"throwbar.agent.v1.CaughtUp"> & {
  * Use `create(CaughtUpSchema)` to create a new message.
  */
 export const CaughtUpSchema: GenMessage<CaughtUp> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 7);
+  messageDesc(file_throwbar_agent_v1_agent, 6);
 
 /**
  * UnknownPlace says that the caller's place is beyond the end of the conversation, as after a restored backup.
  *
  * @generated from message throwbar.agent.v1.UnknownPlace
  */
-export type UnknownPlace = Message$1<"throwbar.agent.v1.UnknownPlace"> & {
+export type UnknownPlace = Message<"throwbar.agent.v1.UnknownPlace"> & {
   /**
    * Number of the last stored event.
    *
@@ -373,14 +349,14 @@ export type UnknownPlace = Message$1<"throwbar.agent.v1.UnknownPlace"> & {
  * Use `create(UnknownPlaceSchema)` to create a new message.
  */
 export const UnknownPlaceSchema: GenMessage<UnknownPlace> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 8);
+  messageDesc(file_throwbar_agent_v1_agent, 7);
 
 /**
  * Alive is a sign of life.
  *
  * @generated from message throwbar.agent.v1.Alive
  */
-export type Alive = Message$1<"throwbar.agent.v1.Alive"> & {
+export type Alive = Message<"throwbar.agent.v1.Alive"> & {
   /**
    * What the conversation does.
    *
@@ -394,896 +370,14 @@ export type Alive = Message$1<"throwbar.agent.v1.Alive"> & {
  * Use `create(AliveSchema)` to create a new message.
  */
 export const AliveSchema: GenMessage<Alive> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 9);
-
-/**
- * Event is one thing that happened in a conversation.
- *
- * @generated from message throwbar.agent.v1.Event
- */
-export type Event = Message$1<"throwbar.agent.v1.Event"> & {
-  /**
-   * Its number in the conversation, from one. Deltas carry none: the message that follows has their whole text.
-   *
-   * @generated from field: uint64 sequence = 1;
-   */
-  sequence: bigint;
-
-  /**
-   * When it happened, by the server's clock.
-   *
-   * @generated from field: google.protobuf.Timestamp time = 2;
-   */
-  time?: Timestamp | undefined;
-
-  /**
-   * The conversation.
-   *
-   * @generated from field: string conversation_id = 3;
-   */
-  conversationId: string;
-
-  /**
-   * The turn that it belongs to.
-   *
-   * @generated from field: string turn_id = 4;
-   */
-  turnId: string;
-
-  /**
-   * What happened.
-   *
-   * @generated from oneof throwbar.agent.v1.Event.kind
-   */
-  kind: {
-    /**
-     * A turn began.
-     *
-     * @generated from field: throwbar.agent.v1.TurnStarted turn_started = 5;
-     */
-    value: TurnStarted;
-    case: "turnStarted";
-  } | {
-    /**
-     * A piece of the answer's text.
-     *
-     * @generated from field: throwbar.agent.v1.TextDelta text_delta = 6;
-     */
-    value: TextDelta;
-    case: "textDelta";
-  } | {
-    /**
-     * A piece of the model's reasoning.
-     *
-     * @generated from field: throwbar.agent.v1.ReasoningDelta reasoning_delta = 7;
-     */
-    value: ReasoningDelta;
-    case: "reasoningDelta";
-  } | {
-    /**
-     * The model calls a tool.
-     *
-     * @generated from field: throwbar.agent.v1.ToolCall tool_call = 8;
-     */
-    value: ToolCall;
-    case: "toolCall";
-  } | {
-    /**
-     * What the tool answered.
-     *
-     * @generated from field: throwbar.agent.v1.ToolResult tool_result = 9;
-     */
-    value: ToolResult;
-    case: "toolResult";
-  } | {
-    /**
-     * A whole message.
-     *
-     * @generated from field: throwbar.agent.v1.Message message = 10;
-     */
-    value: Message;
-    case: "message";
-  } | {
-    /**
-     * Something that the person should know.
-     *
-     * @generated from field: throwbar.agent.v1.Notice notice = 11;
-     */
-    value: Notice;
-    case: "notice";
-  } | {
-    /**
-     * The turn failed.
-     *
-     * @generated from field: throwbar.agent.v1.TurnError error = 12;
-     */
-    value: TurnError;
-    case: "error";
-  } | {
-    /**
-     * What the model counted.
-     *
-     * @generated from field: throwbar.agent.v1.Usage usage = 13;
-     */
-    value: Usage;
-    case: "usage";
-  } | {
-    /**
-     * The turn ended.
-     *
-     * @generated from field: throwbar.agent.v1.TurnEnded turn_ended = 14;
-     */
-    value: TurnEnded;
-    case: "turnEnded";
-  } | {
-    /**
-     * A call waits for a person.
-     *
-     * @generated from field: throwbar.agent.v1.ApprovalRequested approval_requested = 15;
-     */
-    value: ApprovalRequested;
-    case: "approvalRequested";
-  } | {
-    /**
-     * A person decided, or nobody did in time.
-     *
-     * @generated from field: throwbar.agent.v1.ApprovalResolved approval_resolved = 16;
-     */
-    value: ApprovalResolved;
-    case: "approvalResolved";
-  } | {
-    /**
-     * A message waits.
-     *
-     * @generated from field: throwbar.agent.v1.QueuedMessage queued = 17;
-     */
-    value: QueuedMessage;
-    case: "queued";
-  } | {
-    /**
-     * A message that waits was changed.
-     *
-     * @generated from field: throwbar.agent.v1.QueuedMessage queue_edited = 18;
-     */
-    value: QueuedMessage;
-    case: "queueEdited";
-  } | {
-    /**
-     * A message that waited was taken back.
-     *
-     * @generated from field: throwbar.agent.v1.QueueRemoved queue_removed = 19;
-     */
-    value: QueueRemoved;
-    case: "queueRemoved";
-  } | {
-    /**
-     * The title, the settings or the state of the conversation changed.
-     *
-     * @generated from field: throwbar.agent.v1.Conversation conversation_changed = 20;
-     */
-    value: Conversation;
-    case: "conversationChanged";
-  } | {
-    /**
-     * The server was started again and the turn goes on.
-     *
-     * @generated from field: throwbar.agent.v1.TurnResumed turn_resumed = 21;
-     */
-    value: TurnResumed;
-    case: "turnResumed";
-  } | {
-    /**
-     * An agent that this conversation started waits for a person, works, or has ended.
-     *
-     * @generated from field: throwbar.agent.v1.ChildChanged child_changed = 22;
-     */
-    value: ChildChanged;
-    case: "childChanged";
-  } | {
-    /**
-     * A model did not answer and the next one is asked.
-     *
-     * @generated from field: throwbar.agent.v1.ModelChanged model_changed = 23;
-     */
-    value: ModelChanged;
-    case: "modelChanged";
-  } | {
-    /**
-     * What was said long ago was made shorter for the model.
-     *
-     * @generated from field: throwbar.agent.v1.Compacted compacted = 24;
-     */
-    value: Compacted;
-    case: "compacted";
-  } | { case: undefined; value?: undefined };
-};
-
-/**
- * Describes the message throwbar.agent.v1.Event.
- * Use `create(EventSchema)` to create a new message.
- */
-export const EventSchema: GenMessage<Event> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 10);
-
-/**
- * Sender is who says something. The server sets it; nothing in a text can.
- *
- * @generated from message throwbar.agent.v1.Sender
- */
-export type Sender = Message$1<"throwbar.agent.v1.Sender"> & {
-  /**
-   * Who.
-   *
-   * @generated from field: throwbar.agent.v1.Speaker speaker = 1;
-   */
-  speaker: Speaker;
-
-  /**
-   * The conversation of the agent, if it is one.
-   *
-   * @generated from field: string conversation_id = 2;
-   */
-  conversationId: string;
-
-  /**
-   * Its handle at that moment.
-   *
-   * @generated from field: string handle = 3;
-   */
-  handle: string;
-
-  /**
-   * Its title at that moment.
-   *
-   * @generated from field: string title = 4;
-   */
-  title: string;
-};
-
-/**
- * Describes the message throwbar.agent.v1.Sender.
- * Use `create(SenderSchema)` to create a new message.
- */
-export const SenderSchema: GenMessage<Sender> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 11);
-
-/**
- * QueuedMessage is a message that waits.
- *
- * @generated from message throwbar.agent.v1.QueuedMessage
- */
-export type QueuedMessage = Message$1<"throwbar.agent.v1.QueuedMessage"> & {
-  /**
-   * The message.
-   *
-   * @generated from field: string message_id = 1;
-   */
-  messageId: string;
-
-  /**
-   * What it says.
-   *
-   * @generated from field: string text = 2;
-   */
-  text: string;
-
-  /**
-   * Who says it.
-   *
-   * @generated from field: throwbar.agent.v1.Sender sender = 3;
-   */
-  sender?: Sender | undefined;
-
-  /**
-   * Whether it enters the turn that runs or waits for its end.
-   *
-   * @generated from field: throwbar.agent.v1.SendMode mode = 4;
-   */
-  mode: SendMode;
-
-  /**
-   * When it came.
-   *
-   * @generated from field: google.protobuf.Timestamp created_at = 5;
-   */
-  createdAt?: Timestamp | undefined;
-};
-
-/**
- * Describes the message throwbar.agent.v1.QueuedMessage.
- * Use `create(QueuedMessageSchema)` to create a new message.
- */
-export const QueuedMessageSchema: GenMessage<QueuedMessage> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 12);
-
-/**
- * QueueRemoved says that a message that waited was taken back.
- *
- * @generated from message throwbar.agent.v1.QueueRemoved
- */
-export type QueueRemoved = Message$1<"throwbar.agent.v1.QueueRemoved"> & {
-  /**
-   * The message.
-   *
-   * @generated from field: string message_id = 1;
-   */
-  messageId: string;
-};
-
-/**
- * Describes the message throwbar.agent.v1.QueueRemoved.
- * Use `create(QueueRemovedSchema)` to create a new message.
- */
-export const QueueRemovedSchema: GenMessage<QueueRemoved> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 13);
-
-/**
- * TurnResumed says that the server was started again and the turn goes on.
- *
- * @generated from message throwbar.agent.v1.TurnResumed
- */
-export type TurnResumed = Message$1<"throwbar.agent.v1.TurnResumed"> & {
-};
-
-/**
- * Describes the message throwbar.agent.v1.TurnResumed.
- * Use `create(TurnResumedSchema)` to create a new message.
- */
-export const TurnResumedSchema: GenMessage<TurnResumed> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 14);
-
-/**
- * ChildChanged says what an agent that this conversation started does.
- *
- * @generated from message throwbar.agent.v1.ChildChanged
- */
-export type ChildChanged = Message$1<"throwbar.agent.v1.ChildChanged"> & {
-  /**
-   * Its conversation.
-   *
-   * @generated from field: string conversation_id = 1;
-   */
-  conversationId: string;
-
-  /**
-   * The handle of that.
-   *
-   * @generated from field: string handle = 2;
-   */
-  handle: string;
-
-  /**
-   * Name of its definition.
-   *
-   * @generated from field: string agent = 3;
-   */
-  agent: string;
-
-  /**
-   * What it does.
-   *
-   * @generated from field: throwbar.agent.v1.ConversationStatus status = 4;
-   */
-  status: ConversationStatus;
-
-  /**
-   * The approval that it waits for; empty if it waits for none.
-   *
-   * @generated from field: string approval_id = 5;
-   */
-  approvalId: string;
-};
-
-/**
- * Describes the message throwbar.agent.v1.ChildChanged.
- * Use `create(ChildChangedSchema)` to create a new message.
- */
-export const ChildChangedSchema: GenMessage<ChildChanged> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 15);
-
-/**
- * ModelChanged says that a model did not answer and the next one is asked.
- *
- * @generated from message throwbar.agent.v1.ModelChanged
- */
-export type ModelChanged = Message$1<"throwbar.agent.v1.ModelChanged"> & {
-  /**
-   * Name of the one that did not answer.
-   *
-   * @generated from field: string from = 1;
-   */
-  from: string;
-
-  /**
-   * Name of the next.
-   *
-   * @generated from field: string to = 2;
-   */
-  to: string;
-
-  /**
-   * Why.
-   *
-   * @generated from field: string reason = 3;
-   */
-  reason: string;
-};
-
-/**
- * Describes the message throwbar.agent.v1.ModelChanged.
- * Use `create(ModelChangedSchema)` to create a new message.
- */
-export const ModelChangedSchema: GenMessage<ModelChanged> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 16);
-
-/**
- * Compacted says that what was said long ago was made shorter for the model. The events keep all of it.
- *
- * @generated from message throwbar.agent.v1.Compacted
- */
-export type Compacted = Message$1<"throwbar.agent.v1.Compacted"> & {
-  /**
-   * Estimated tokens before.
-   *
-   * @generated from field: uint64 before_tokens = 1;
-   */
-  beforeTokens: bigint;
-
-  /**
-   * Estimated tokens after.
-   *
-   * @generated from field: uint64 after_tokens = 2;
-   */
-  afterTokens: bigint;
-};
-
-/**
- * Describes the message throwbar.agent.v1.Compacted.
- * Use `create(CompactedSchema)` to create a new message.
- */
-export const CompactedSchema: GenMessage<Compacted> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 17);
-
-/**
- * TurnStarted is the first event of a turn.
- *
- * @generated from message throwbar.agent.v1.TurnStarted
- */
-export type TurnStarted = Message$1<"throwbar.agent.v1.TurnStarted"> & {
-  /**
-   * Name of the model.
-   *
-   * @generated from field: string model = 1;
-   */
-  model: string;
-
-  /**
-   * Who began it.
-   *
-   * @generated from field: throwbar.agent.v1.Sender sender = 2;
-   */
-  sender?: Sender | undefined;
-
-  /**
-   * Reasoning effort; empty if left to the model.
-   *
-   * @generated from field: string effort = 3;
-   */
-  effort: string;
-};
-
-/**
- * Describes the message throwbar.agent.v1.TurnStarted.
- * Use `create(TurnStartedSchema)` to create a new message.
- */
-export const TurnStartedSchema: GenMessage<TurnStarted> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 18);
-
-/**
- * TextDelta is a piece of text.
- *
- * @generated from message throwbar.agent.v1.TextDelta
- */
-export type TextDelta = Message$1<"throwbar.agent.v1.TextDelta"> & {
-  /**
-   * The piece.
-   *
-   * @generated from field: string text = 1;
-   */
-  text: string;
-};
-
-/**
- * Describes the message throwbar.agent.v1.TextDelta.
- * Use `create(TextDeltaSchema)` to create a new message.
- */
-export const TextDeltaSchema: GenMessage<TextDelta> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 19);
-
-/**
- * ReasoningDelta is a piece of reasoning.
- *
- * @generated from message throwbar.agent.v1.ReasoningDelta
- */
-export type ReasoningDelta = Message$1<"throwbar.agent.v1.ReasoningDelta"> & {
-  /**
-   * The piece.
-   *
-   * @generated from field: string text = 1;
-   */
-  text: string;
-};
-
-/**
- * Describes the message throwbar.agent.v1.ReasoningDelta.
- * Use `create(ReasoningDeltaSchema)` to create a new message.
- */
-export const ReasoningDeltaSchema: GenMessage<ReasoningDelta> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 20);
-
-/**
- * ToolCall is one call of a tool.
- *
- * @generated from message throwbar.agent.v1.ToolCall
- */
-export type ToolCall = Message$1<"throwbar.agent.v1.ToolCall"> & {
-  /**
-   * The call's id.
-   *
-   * @generated from field: string call_id = 1;
-   */
-  callId: string;
-
-  /**
-   * Name of the tool.
-   *
-   * @generated from field: string name = 2;
-   */
-  name: string;
-
-  /**
-   * The arguments as they were understood, as JSON.
-   *
-   * @generated from field: string arguments = 3;
-   */
-  arguments: string;
-
-  /**
-   * What was mended in the model's arguments, a line each.
-   *
-   * @generated from field: repeated string repairs = 4;
-   */
-  repairs: string[];
-};
-
-/**
- * Describes the message throwbar.agent.v1.ToolCall.
- * Use `create(ToolCallSchema)` to create a new message.
- */
-export const ToolCallSchema: GenMessage<ToolCall> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 21);
-
-/**
- * ApprovalRequested says that a call waits for a person. ApprovalService has the approval itself.
- *
- * @generated from message throwbar.agent.v1.ApprovalRequested
- */
-export type ApprovalRequested = Message$1<"throwbar.agent.v1.ApprovalRequested"> & {
-  /**
-   * The call.
-   *
-   * @generated from field: string call_id = 1;
-   */
-  callId: string;
-
-  /**
-   * The approval.
-   *
-   * @generated from field: string approval_id = 2;
-   */
-  approvalId: string;
-
-  /**
-   * Name of the tool.
-   *
-   * @generated from field: string name = 3;
-   */
-  name: string;
-
-  /**
-   * Why a person is asked, in words.
-   *
-   * @generated from field: string reason = 4;
-   */
-  reason: string;
-
-  /**
-   * When it expires.
-   *
-   * @generated from field: google.protobuf.Timestamp expires_at = 5;
-   */
-  expiresAt?: Timestamp | undefined;
-};
-
-/**
- * Describes the message throwbar.agent.v1.ApprovalRequested.
- * Use `create(ApprovalRequestedSchema)` to create a new message.
- */
-export const ApprovalRequestedSchema: GenMessage<ApprovalRequested> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 22);
-
-/**
- * ApprovalResolved says how an approval ended.
- *
- * @generated from message throwbar.agent.v1.ApprovalResolved
- */
-export type ApprovalResolved = Message$1<"throwbar.agent.v1.ApprovalResolved"> & {
-  /**
-   * The call.
-   *
-   * @generated from field: string call_id = 1;
-   */
-  callId: string;
-
-  /**
-   * The approval.
-   *
-   * @generated from field: string approval_id = 2;
-   */
-  approvalId: string;
-
-  /**
-   * How: approved, denied, expired, withdrawn or void.
-   *
-   * @generated from field: string state = 3;
-   */
-  state: string;
-
-  /**
-   * What whoever decided said.
-   *
-   * @generated from field: string reason = 4;
-   */
-  reason: string;
-};
-
-/**
- * Describes the message throwbar.agent.v1.ApprovalResolved.
- * Use `create(ApprovalResolvedSchema)` to create a new message.
- */
-export const ApprovalResolvedSchema: GenMessage<ApprovalResolved> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 23);
-
-/**
- * ToolResult is what a tool answered.
- *
- * @generated from message throwbar.agent.v1.ToolResult
- */
-export type ToolResult = Message$1<"throwbar.agent.v1.ToolResult"> & {
-  /**
-   * The call.
-   *
-   * @generated from field: string call_id = 1;
-   */
-  callId: string;
-
-  /**
-   * Name of the tool.
-   *
-   * @generated from field: string name = 2;
-   */
-  name: string;
-
-  /**
-   * How it ended.
-   *
-   * @generated from field: throwbar.agent.v1.Outcome outcome = 3;
-   */
-  outcome: Outcome;
-
-  /**
-   * What the model is told, as JSON.
-   *
-   * @generated from field: string content = 4;
-   */
-  content: string;
-
-  /**
-   * How many bytes the whole answer has if the model was told only a part of it; GetToolOutput has all of it.
-   *
-   * @generated from field: uint64 whole_bytes = 5;
-   */
-  wholeBytes: bigint;
-
-  /**
-   * Images that the tool gave, as data or https URLs. The model gets them if it can see.
-   *
-   * @generated from field: repeated string images = 6;
-   */
-  images: string[];
-};
-
-/**
- * Describes the message throwbar.agent.v1.ToolResult.
- * Use `create(ToolResultSchema)` to create a new message.
- */
-export const ToolResultSchema: GenMessage<ToolResult> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 24);
-
-/**
- * Message is a whole message.
- *
- * @generated from message throwbar.agent.v1.Message
- */
-export type Message = Message$1<"throwbar.agent.v1.Message"> & {
-  /**
-   * Who said it.
-   *
-   * @generated from field: throwbar.agent.v1.Role role = 1;
-   */
-  role: Role;
-
-  /**
-   * What was said.
-   *
-   * @generated from field: string text = 2;
-   */
-  text: string;
-
-  /**
-   * The message's id, if it was said to the agent.
-   *
-   * @generated from field: string message_id = 3;
-   */
-  messageId: string;
-
-  /**
-   * Who said it, if it was said to the agent.
-   *
-   * @generated from field: throwbar.agent.v1.Sender sender = 4;
-   */
-  sender?: Sender | undefined;
-};
-
-/**
- * Describes the message throwbar.agent.v1.Message.
- * Use `create(MessageSchema)` to create a new message.
- */
-export const MessageSchema: GenMessage<Message> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 25);
-
-/**
- * Notice is something that the person should know.
- *
- * @generated from message throwbar.agent.v1.Notice
- */
-export type Notice = Message$1<"throwbar.agent.v1.Notice"> & {
-  /**
-   * What it is, for example loop_limit.
-   *
-   * @generated from field: string code = 1;
-   */
-  code: string;
-
-  /**
-   * The text.
-   *
-   * @generated from field: string text = 2;
-   */
-  text: string;
-
-  /**
-   * Whether saying "go on" goes on from here.
-   *
-   * @generated from field: bool can_continue = 3;
-   */
-  canContinue: boolean;
-};
-
-/**
- * Describes the message throwbar.agent.v1.Notice.
- * Use `create(NoticeSchema)` to create a new message.
- */
-export const NoticeSchema: GenMessage<Notice> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 26);
-
-/**
- * TurnError is why a turn failed.
- *
- * @generated from message throwbar.agent.v1.TurnError
- */
-export type TurnError = Message$1<"throwbar.agent.v1.TurnError"> & {
-  /**
-   * What happened and what to do.
-   *
-   * @generated from field: string message = 1;
-   */
-  message: string;
-};
-
-/**
- * Describes the message throwbar.agent.v1.TurnError.
- * Use `create(TurnErrorSchema)` to create a new message.
- */
-export const TurnErrorSchema: GenMessage<TurnError> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 27);
-
-/**
- * Usage is what the model counted for one request.
- *
- * @generated from message throwbar.agent.v1.Usage
- */
-export type Usage = Message$1<"throwbar.agent.v1.Usage"> & {
-  /**
-   * Tokens read.
-   *
-   * @generated from field: uint64 input_tokens = 1;
-   */
-  inputTokens: bigint;
-
-  /**
-   * Tokens written.
-   *
-   * @generated from field: uint64 output_tokens = 2;
-   */
-  outputTokens: bigint;
-
-  /**
-   * The part of the tokens read that came from the provider's cache.
-   *
-   * @generated from field: uint64 cached_tokens = 3;
-   */
-  cachedTokens: bigint;
-
-  /**
-   * The part of the tokens written that was reasoning.
-   *
-   * @generated from field: uint64 reasoning_tokens = 4;
-   */
-  reasoningTokens: bigint;
-
-  /**
-   * Name of the model.
-   *
-   * @generated from field: string model = 5;
-   */
-  model: string;
-};
-
-/**
- * Describes the message throwbar.agent.v1.Usage.
- * Use `create(UsageSchema)` to create a new message.
- */
-export const UsageSchema: GenMessage<Usage> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 28);
-
-/**
- * TurnEnded is the last event of a turn.
- *
- * @generated from message throwbar.agent.v1.TurnEnded
- */
-export type TurnEnded = Message$1<"throwbar.agent.v1.TurnEnded"> & {
-  /**
-   * Why it ended.
-   *
-   * @generated from field: throwbar.agent.v1.TurnEnd reason = 1;
-   */
-  reason: TurnEnd;
-};
-
-/**
- * Describes the message throwbar.agent.v1.TurnEnded.
- * Use `create(TurnEndedSchema)` to create a new message.
- */
-export const TurnEndedSchema: GenMessage<TurnEnded> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 29);
+  messageDesc(file_throwbar_agent_v1_agent, 8);
 
 /**
  * StopTurnRequest asks to stop a turn.
  *
  * @generated from message throwbar.agent.v1.StopTurnRequest
  */
-export type StopTurnRequest = Message$1<"throwbar.agent.v1.StopTurnRequest"> & {
+export type StopTurnRequest = Message<"throwbar.agent.v1.StopTurnRequest"> & {
   /**
    * The conversation.
    *
@@ -1297,14 +391,14 @@ export type StopTurnRequest = Message$1<"throwbar.agent.v1.StopTurnRequest"> & {
  * Use `create(StopTurnRequestSchema)` to create a new message.
  */
 export const StopTurnRequestSchema: GenMessage<StopTurnRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 30);
+  messageDesc(file_throwbar_agent_v1_agent, 9);
 
 /**
  * StopTurnResponse says whether a turn was stopped.
  *
  * @generated from message throwbar.agent.v1.StopTurnResponse
  */
-export type StopTurnResponse = Message$1<"throwbar.agent.v1.StopTurnResponse"> & {
+export type StopTurnResponse = Message<"throwbar.agent.v1.StopTurnResponse"> & {
   /**
    * False if none ran.
    *
@@ -1318,203 +412,14 @@ export type StopTurnResponse = Message$1<"throwbar.agent.v1.StopTurnResponse"> &
  * Use `create(StopTurnResponseSchema)` to create a new message.
  */
 export const StopTurnResponseSchema: GenMessage<StopTurnResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 31);
-
-/**
- * Conversation is one thread with the agent.
- *
- * @generated from message throwbar.agent.v1.Conversation
- */
-export type Conversation = Message$1<"throwbar.agent.v1.Conversation"> & {
-  /**
-   * Its id.
-   *
-   * @generated from field: string conversation_id = 1;
-   */
-  conversationId: string;
-
-  /**
-   * The shortest prefix, of at least four characters, that names it among the open ones.
-   *
-   * @generated from field: string handle = 2;
-   */
-  handle: string;
-
-  /**
-   * Its title.
-   *
-   * @generated from field: string title = 3;
-   */
-  title: string;
-
-  /**
-   * Whether a turn runs in it.
-   *
-   * @generated from field: bool running = 4;
-   */
-  running: boolean;
-
-  /**
-   * When it began.
-   *
-   * @generated from field: google.protobuf.Timestamp created_at = 5;
-   */
-  createdAt?: Timestamp | undefined;
-
-  /**
-   * When something last happened in it.
-   *
-   * @generated from field: google.protobuf.Timestamp updated_at = 6;
-   */
-  updatedAt?: Timestamp | undefined;
-
-  /**
-   * Whether it is archived.
-   *
-   * @generated from field: bool archived = 7;
-   */
-  archived: boolean;
-
-  /**
-   * What it does.
-   *
-   * @generated from field: throwbar.agent.v1.ConversationStatus status = 8;
-   */
-  status: ConversationStatus;
-
-  /**
-   * How many messages wait in it.
-   *
-   * @generated from field: uint32 queued = 9;
-   */
-  queued: number;
-
-  /**
-   * Its own settings.
-   *
-   * @generated from field: throwbar.agent.v1.ConversationSettings settings = 10;
-   */
-  settings?: ConversationSettings | undefined;
-
-  /**
-   * The conversation whose agent started it; empty if a person did.
-   *
-   * @generated from field: string parent_id = 11;
-   */
-  parentId: string;
-
-  /**
-   * Name of the agent's definition, if it was started from one.
-   *
-   * @generated from field: string agent = 12;
-   */
-  agent: string;
-
-  /**
-   * How often agents may still wake it before a person writes in it.
-   *
-   * @generated from field: uint32 wakes_left = 13;
-   */
-  wakesLeft: number;
-
-  /**
-   * Number of its last event.
-   *
-   * @generated from field: uint64 sequence = 14;
-   */
-  sequence: bigint;
-};
-
-/**
- * Describes the message throwbar.agent.v1.Conversation.
- * Use `create(ConversationSchema)` to create a new message.
- */
-export const ConversationSchema: GenMessage<Conversation> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 32);
-
-/**
- * ConversationSettings are what a conversation has of its own.
- *
- * @generated from message throwbar.agent.v1.ConversationSettings
- */
-export type ConversationSettings = Message$1<"throwbar.agent.v1.ConversationSettings"> & {
-  /**
-   * What its agent is told beside the server's own rules, which always hold.
-   *
-   * @generated from field: string prompt = 1;
-   */
-  prompt: string;
-
-  /**
-   * Which model answers.
-   *
-   * @generated from field: throwbar.agent.v1.ModelChoice model = 2;
-   */
-  model?: ModelChoice | undefined;
-
-  /**
-   * Which tools its agent has.
-   *
-   * @generated from field: throwbar.agent.v1.Grants grants = 3;
-   */
-  grants?: Grants | undefined;
-
-  /**
-   * Folder that its work is about, on whatever device that is; told to the agent.
-   *
-   * @generated from field: string working_directory = 4;
-   */
-  workingDirectory: string;
-};
-
-/**
- * Describes the message throwbar.agent.v1.ConversationSettings.
- * Use `create(ConversationSettingsSchema)` to create a new message.
- */
-export const ConversationSettingsSchema: GenMessage<ConversationSettings> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 33);
-
-/**
- * Grants are which tools a conversation's agent has. What policy forbids stays forbidden whatever they say.
- *
- * @generated from message throwbar.agent.v1.Grants
- */
-export type Grants = Message$1<"throwbar.agent.v1.Grants"> & {
-  /**
-   * Names or groups of tools; every command and query if empty.
-   *
-   * @generated from field: repeated string only = 1;
-   */
-  only: string[];
-
-  /**
-   * Names of tools that are off unless they are named here, as sendToConversation. Groups do not cover them.
-   *
-   * @generated from field: repeated string extra = 2;
-   */
-  extra: string[];
-
-  /**
-   * Names or groups of tools that it does not have, whatever else is said.
-   *
-   * @generated from field: repeated string denied = 3;
-   */
-  denied: string[];
-};
-
-/**
- * Describes the message throwbar.agent.v1.Grants.
- * Use `create(GrantsSchema)` to create a new message.
- */
-export const GrantsSchema: GenMessage<Grants> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 34);
+  messageDesc(file_throwbar_agent_v1_agent, 10);
 
 /**
  * ListQueueRequest asks for the messages that wait.
  *
  * @generated from message throwbar.agent.v1.ListQueueRequest
  */
-export type ListQueueRequest = Message$1<"throwbar.agent.v1.ListQueueRequest"> & {
+export type ListQueueRequest = Message<"throwbar.agent.v1.ListQueueRequest"> & {
   /**
    * The conversation.
    *
@@ -1542,14 +447,14 @@ export type ListQueueRequest = Message$1<"throwbar.agent.v1.ListQueueRequest"> &
  * Use `create(ListQueueRequestSchema)` to create a new message.
  */
 export const ListQueueRequestSchema: GenMessage<ListQueueRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 35);
+  messageDesc(file_throwbar_agent_v1_agent, 11);
 
 /**
  * ListQueueResponse lists messages that wait.
  *
  * @generated from message throwbar.agent.v1.ListQueueResponse
  */
-export type ListQueueResponse = Message$1<"throwbar.agent.v1.ListQueueResponse"> & {
+export type ListQueueResponse = Message<"throwbar.agent.v1.ListQueueResponse"> & {
   /**
    * The messages, the next one first.
    *
@@ -1570,14 +475,14 @@ export type ListQueueResponse = Message$1<"throwbar.agent.v1.ListQueueResponse">
  * Use `create(ListQueueResponseSchema)` to create a new message.
  */
 export const ListQueueResponseSchema: GenMessage<ListQueueResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 36);
+  messageDesc(file_throwbar_agent_v1_agent, 12);
 
 /**
  * EditQueuedRequest changes a message that waits.
  *
  * @generated from message throwbar.agent.v1.EditQueuedRequest
  */
-export type EditQueuedRequest = Message$1<"throwbar.agent.v1.EditQueuedRequest"> & {
+export type EditQueuedRequest = Message<"throwbar.agent.v1.EditQueuedRequest"> & {
   /**
    * The conversation.
    *
@@ -1605,14 +510,14 @@ export type EditQueuedRequest = Message$1<"throwbar.agent.v1.EditQueuedRequest">
  * Use `create(EditQueuedRequestSchema)` to create a new message.
  */
 export const EditQueuedRequestSchema: GenMessage<EditQueuedRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 37);
+  messageDesc(file_throwbar_agent_v1_agent, 13);
 
 /**
  * EditQueuedResponse has the message.
  *
  * @generated from message throwbar.agent.v1.EditQueuedResponse
  */
-export type EditQueuedResponse = Message$1<"throwbar.agent.v1.EditQueuedResponse"> & {
+export type EditQueuedResponse = Message<"throwbar.agent.v1.EditQueuedResponse"> & {
   /**
    * The message as it is now.
    *
@@ -1626,14 +531,14 @@ export type EditQueuedResponse = Message$1<"throwbar.agent.v1.EditQueuedResponse
  * Use `create(EditQueuedResponseSchema)` to create a new message.
  */
 export const EditQueuedResponseSchema: GenMessage<EditQueuedResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 38);
+  messageDesc(file_throwbar_agent_v1_agent, 14);
 
 /**
  * RemoveQueuedRequest takes back a message that waits.
  *
  * @generated from message throwbar.agent.v1.RemoveQueuedRequest
  */
-export type RemoveQueuedRequest = Message$1<"throwbar.agent.v1.RemoveQueuedRequest"> & {
+export type RemoveQueuedRequest = Message<"throwbar.agent.v1.RemoveQueuedRequest"> & {
   /**
    * The conversation.
    *
@@ -1654,14 +559,14 @@ export type RemoveQueuedRequest = Message$1<"throwbar.agent.v1.RemoveQueuedReque
  * Use `create(RemoveQueuedRequestSchema)` to create a new message.
  */
 export const RemoveQueuedRequestSchema: GenMessage<RemoveQueuedRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 39);
+  messageDesc(file_throwbar_agent_v1_agent, 15);
 
 /**
  * RemoveQueuedResponse is empty.
  *
  * @generated from message throwbar.agent.v1.RemoveQueuedResponse
  */
-export type RemoveQueuedResponse = Message$1<"throwbar.agent.v1.RemoveQueuedResponse"> & {
+export type RemoveQueuedResponse = Message<"throwbar.agent.v1.RemoveQueuedResponse"> & {
 };
 
 /**
@@ -1669,709 +574,14 @@ export type RemoveQueuedResponse = Message$1<"throwbar.agent.v1.RemoveQueuedResp
  * Use `create(RemoveQueuedResponseSchema)` to create a new message.
  */
 export const RemoveQueuedResponseSchema: GenMessage<RemoveQueuedResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 40);
-
-/**
- * CreateConversationRequest begins a conversation.
- *
- * @generated from message throwbar.agent.v1.CreateConversationRequest
- */
-export type CreateConversationRequest = Message$1<"throwbar.agent.v1.CreateConversationRequest"> & {
-  /**
-   * Its title; made from the first message if left out.
-   *
-   * @generated from field: string title = 1;
-   */
-  title: string;
-
-  /**
-   * Its settings.
-   *
-   * @generated from field: throwbar.agent.v1.ConversationSettings settings = 2;
-   */
-  settings?: ConversationSettings | undefined;
-
-  /**
-   * Begin it as this agent: its definition gives prompt, models and tools.
-   *
-   * @generated from field: string agent = 3;
-   */
-  agent: string;
-};
-
-/**
- * Describes the message throwbar.agent.v1.CreateConversationRequest.
- * Use `create(CreateConversationRequestSchema)` to create a new message.
- */
-export const CreateConversationRequestSchema: GenMessage<CreateConversationRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 41);
-
-/**
- * CreateConversationResponse has the conversation.
- *
- * @generated from message throwbar.agent.v1.CreateConversationResponse
- */
-export type CreateConversationResponse = Message$1<"throwbar.agent.v1.CreateConversationResponse"> & {
-  /**
-   * The conversation.
-   *
-   * @generated from field: throwbar.agent.v1.Conversation conversation = 1;
-   */
-  conversation?: Conversation | undefined;
-};
-
-/**
- * Describes the message throwbar.agent.v1.CreateConversationResponse.
- * Use `create(CreateConversationResponseSchema)` to create a new message.
- */
-export const CreateConversationResponseSchema: GenMessage<CreateConversationResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 42);
-
-/**
- * GetConversationRequest asks for a conversation.
- *
- * @generated from message throwbar.agent.v1.GetConversationRequest
- */
-export type GetConversationRequest = Message$1<"throwbar.agent.v1.GetConversationRequest"> & {
-  /**
-   * The conversation.
-   *
-   * @generated from field: string conversation_id = 1;
-   */
-  conversationId: string;
-};
-
-/**
- * Describes the message throwbar.agent.v1.GetConversationRequest.
- * Use `create(GetConversationRequestSchema)` to create a new message.
- */
-export const GetConversationRequestSchema: GenMessage<GetConversationRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 43);
-
-/**
- * GetConversationResponse has the conversation.
- *
- * @generated from message throwbar.agent.v1.GetConversationResponse
- */
-export type GetConversationResponse = Message$1<"throwbar.agent.v1.GetConversationResponse"> & {
-  /**
-   * The conversation.
-   *
-   * @generated from field: throwbar.agent.v1.Conversation conversation = 1;
-   */
-  conversation?: Conversation | undefined;
-};
-
-/**
- * Describes the message throwbar.agent.v1.GetConversationResponse.
- * Use `create(GetConversationResponseSchema)` to create a new message.
- */
-export const GetConversationResponseSchema: GenMessage<GetConversationResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 44);
-
-/**
- * UpdateConversationRequest changes a conversation. What is left out stays as it is.
- *
- * @generated from message throwbar.agent.v1.UpdateConversationRequest
- */
-export type UpdateConversationRequest = Message$1<"throwbar.agent.v1.UpdateConversationRequest"> & {
-  /**
-   * The conversation.
-   *
-   * @generated from field: string conversation_id = 1;
-   */
-  conversationId: string;
-
-  /**
-   * Its title.
-   *
-   * @generated from field: optional string title = 2;
-   */
-  title?: string | undefined;
-
-  /**
-   * What its agent is told beside the server's own rules.
-   *
-   * @generated from field: optional string prompt = 3;
-   */
-  prompt?: string | undefined;
-
-  /**
-   * Which model answers.
-   *
-   * @generated from field: throwbar.agent.v1.ModelChoice model = 4;
-   */
-  model?: ModelChoice | undefined;
-
-  /**
-   * Which tools its agent has.
-   *
-   * @generated from field: throwbar.agent.v1.Grants grants = 5;
-   */
-  grants?: Grants | undefined;
-
-  /**
-   * Folder that its work is about.
-   *
-   * @generated from field: optional string working_directory = 6;
-   */
-  workingDirectory?: string | undefined;
-};
-
-/**
- * Describes the message throwbar.agent.v1.UpdateConversationRequest.
- * Use `create(UpdateConversationRequestSchema)` to create a new message.
- */
-export const UpdateConversationRequestSchema: GenMessage<UpdateConversationRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 45);
-
-/**
- * UpdateConversationResponse has the conversation.
- *
- * @generated from message throwbar.agent.v1.UpdateConversationResponse
- */
-export type UpdateConversationResponse = Message$1<"throwbar.agent.v1.UpdateConversationResponse"> & {
-  /**
-   * The conversation.
-   *
-   * @generated from field: throwbar.agent.v1.Conversation conversation = 1;
-   */
-  conversation?: Conversation | undefined;
-};
-
-/**
- * Describes the message throwbar.agent.v1.UpdateConversationResponse.
- * Use `create(UpdateConversationResponseSchema)` to create a new message.
- */
-export const UpdateConversationResponseSchema: GenMessage<UpdateConversationResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 46);
-
-/**
- * ArchiveConversationRequest archives a conversation.
- *
- * @generated from message throwbar.agent.v1.ArchiveConversationRequest
- */
-export type ArchiveConversationRequest = Message$1<"throwbar.agent.v1.ArchiveConversationRequest"> & {
-  /**
-   * The conversation.
-   *
-   * @generated from field: string conversation_id = 1;
-   */
-  conversationId: string;
-};
-
-/**
- * Describes the message throwbar.agent.v1.ArchiveConversationRequest.
- * Use `create(ArchiveConversationRequestSchema)` to create a new message.
- */
-export const ArchiveConversationRequestSchema: GenMessage<ArchiveConversationRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 47);
-
-/**
- * ArchiveConversationResponse has the conversation.
- *
- * @generated from message throwbar.agent.v1.ArchiveConversationResponse
- */
-export type ArchiveConversationResponse = Message$1<"throwbar.agent.v1.ArchiveConversationResponse"> & {
-  /**
-   * The conversation.
-   *
-   * @generated from field: throwbar.agent.v1.Conversation conversation = 1;
-   */
-  conversation?: Conversation | undefined;
-};
-
-/**
- * Describes the message throwbar.agent.v1.ArchiveConversationResponse.
- * Use `create(ArchiveConversationResponseSchema)` to create a new message.
- */
-export const ArchiveConversationResponseSchema: GenMessage<ArchiveConversationResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 48);
-
-/**
- * ReopenConversationRequest opens a conversation again.
- *
- * @generated from message throwbar.agent.v1.ReopenConversationRequest
- */
-export type ReopenConversationRequest = Message$1<"throwbar.agent.v1.ReopenConversationRequest"> & {
-  /**
-   * The whole id of the conversation.
-   *
-   * @generated from field: string conversation_id = 1;
-   */
-  conversationId: string;
-};
-
-/**
- * Describes the message throwbar.agent.v1.ReopenConversationRequest.
- * Use `create(ReopenConversationRequestSchema)` to create a new message.
- */
-export const ReopenConversationRequestSchema: GenMessage<ReopenConversationRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 49);
-
-/**
- * ReopenConversationResponse has the conversation.
- *
- * @generated from message throwbar.agent.v1.ReopenConversationResponse
- */
-export type ReopenConversationResponse = Message$1<"throwbar.agent.v1.ReopenConversationResponse"> & {
-  /**
-   * The conversation.
-   *
-   * @generated from field: throwbar.agent.v1.Conversation conversation = 1;
-   */
-  conversation?: Conversation | undefined;
-};
-
-/**
- * Describes the message throwbar.agent.v1.ReopenConversationResponse.
- * Use `create(ReopenConversationResponseSchema)` to create a new message.
- */
-export const ReopenConversationResponseSchema: GenMessage<ReopenConversationResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 50);
-
-/**
- * ResolveConversationRequest asks what a handle means.
- *
- * @generated from message throwbar.agent.v1.ResolveConversationRequest
- */
-export type ResolveConversationRequest = Message$1<"throwbar.agent.v1.ResolveConversationRequest"> & {
-  /**
-   * The handle, or any beginning of an id.
-   *
-   * @generated from field: string reference = 1;
-   */
-  reference: string;
-};
-
-/**
- * Describes the message throwbar.agent.v1.ResolveConversationRequest.
- * Use `create(ResolveConversationRequestSchema)` to create a new message.
- */
-export const ResolveConversationRequestSchema: GenMessage<ResolveConversationRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 51);
-
-/**
- * ResolveConversationResponse says what a handle means.
- *
- * @generated from message throwbar.agent.v1.ResolveConversationResponse
- */
-export type ResolveConversationResponse = Message$1<"throwbar.agent.v1.ResolveConversationResponse"> & {
-  /**
-   * One if it is plain, several if it is ambiguous, none if no open conversation begins like that.
-   *
-   * @generated from field: repeated throwbar.agent.v1.Conversation conversations = 1;
-   */
-  conversations: Conversation[];
-
-  /**
-   * Whether it means exactly one.
-   *
-   * @generated from field: bool resolved = 2;
-   */
-  resolved: boolean;
-};
-
-/**
- * Describes the message throwbar.agent.v1.ResolveConversationResponse.
- * Use `create(ResolveConversationResponseSchema)` to create a new message.
- */
-export const ResolveConversationResponseSchema: GenMessage<ResolveConversationResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 52);
-
-/**
- * GetToolOutputRequest asks for the whole text of a tool's answer.
- *
- * @generated from message throwbar.agent.v1.GetToolOutputRequest
- */
-export type GetToolOutputRequest = Message$1<"throwbar.agent.v1.GetToolOutputRequest"> & {
-  /**
-   * The conversation.
-   *
-   * @generated from field: string conversation_id = 1;
-   */
-  conversationId: string;
-
-  /**
-   * The call.
-   *
-   * @generated from field: string call_id = 2;
-   */
-  callId: string;
-
-  /**
-   * Where to begin, in bytes.
-   *
-   * @generated from field: uint64 offset = 3;
-   */
-  offset: bigint;
-};
-
-/**
- * Describes the message throwbar.agent.v1.GetToolOutputRequest.
- * Use `create(GetToolOutputRequestSchema)` to create a new message.
- */
-export const GetToolOutputRequestSchema: GenMessage<GetToolOutputRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 53);
-
-/**
- * GetToolOutputResponse has a piece of the text.
- *
- * @generated from message throwbar.agent.v1.GetToolOutputResponse
- */
-export type GetToolOutputResponse = Message$1<"throwbar.agent.v1.GetToolOutputResponse"> & {
-  /**
-   * The piece, at most 1 MiB, cut between characters.
-   *
-   * @generated from field: string text = 1;
-   */
-  text: string;
-
-  /**
-   * How many bytes the whole text has.
-   *
-   * @generated from field: uint64 whole_bytes = 2;
-   */
-  wholeBytes: bigint;
-
-  /**
-   * Where to go on, in bytes; zero at the end.
-   *
-   * @generated from field: uint64 next_offset = 3;
-   */
-  nextOffset: bigint;
-};
-
-/**
- * Describes the message throwbar.agent.v1.GetToolOutputResponse.
- * Use `create(GetToolOutputResponseSchema)` to create a new message.
- */
-export const GetToolOutputResponseSchema: GenMessage<GetToolOutputResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 54);
-
-/**
- * ListToolsRequest asks for the tools.
- *
- * @generated from message throwbar.agent.v1.ListToolsRequest
- */
-export type ListToolsRequest = Message$1<"throwbar.agent.v1.ListToolsRequest"> & {
-  /**
-   * Say for this conversation which of them its agent has.
-   *
-   * @generated from field: optional string conversation_id = 1;
-   */
-  conversationId?: string | undefined;
-};
-
-/**
- * Describes the message throwbar.agent.v1.ListToolsRequest.
- * Use `create(ListToolsRequestSchema)` to create a new message.
- */
-export const ListToolsRequestSchema: GenMessage<ListToolsRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 55);
-
-/**
- * ListToolsResponse lists the tools.
- *
- * @generated from message throwbar.agent.v1.ListToolsResponse
- */
-export type ListToolsResponse = Message$1<"throwbar.agent.v1.ListToolsResponse"> & {
-  /**
-   * The tools, by name.
-   *
-   * @generated from field: repeated throwbar.agent.v1.ToolInfo tools = 1;
-   */
-  tools: ToolInfo[];
-};
-
-/**
- * Describes the message throwbar.agent.v1.ListToolsResponse.
- * Use `create(ListToolsResponseSchema)` to create a new message.
- */
-export const ListToolsResponseSchema: GenMessage<ListToolsResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 56);
-
-/**
- * ToolInfo is one tool.
- *
- * @generated from message throwbar.agent.v1.ToolInfo
- */
-export type ToolInfo = Message$1<"throwbar.agent.v1.ToolInfo"> & {
-  /**
-   * Its name.
-   *
-   * @generated from field: string name = 1;
-   */
-  name: string;
-
-  /**
-   * Its group.
-   *
-   * @generated from field: string group = 2;
-   */
-  group: string;
-
-  /**
-   * What it does, in one line.
-   *
-   * @generated from field: string summary = 3;
-   */
-  summary: string;
-
-  /**
-   * Off unless a conversation's grants name it.
-   *
-   * @generated from field: bool granted = 4;
-   */
-  granted: boolean;
-
-  /**
-   * Whether the conversation's agent has it; if no conversation was named, whether a new one's has.
-   *
-   * @generated from field: bool available = 5;
-   */
-  available: boolean;
-};
-
-/**
- * Describes the message throwbar.agent.v1.ToolInfo.
- * Use `create(ToolInfoSchema)` to create a new message.
- */
-export const ToolInfoSchema: GenMessage<ToolInfo> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 57);
-
-/**
- * ListModelsRequest asks for the models.
- *
- * @generated from message throwbar.agent.v1.ListModelsRequest
- */
-export type ListModelsRequest = Message$1<"throwbar.agent.v1.ListModelsRequest"> & {
-};
-
-/**
- * Describes the message throwbar.agent.v1.ListModelsRequest.
- * Use `create(ListModelsRequestSchema)` to create a new message.
- */
-export const ListModelsRequestSchema: GenMessage<ListModelsRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 58);
-
-/**
- * ListModelsResponse lists the models.
- *
- * @generated from message throwbar.agent.v1.ListModelsResponse
- */
-export type ListModelsResponse = Message$1<"throwbar.agent.v1.ListModelsResponse"> & {
-  /**
-   * The models, the default first, then in the order in which they are asked when one does not answer.
-   *
-   * @generated from field: repeated throwbar.agent.v1.ModelInfo models = 1;
-   */
-  models: ModelInfo[];
-};
-
-/**
- * Describes the message throwbar.agent.v1.ListModelsResponse.
- * Use `create(ListModelsResponseSchema)` to create a new message.
- */
-export const ListModelsResponseSchema: GenMessage<ListModelsResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 59);
-
-/**
- * ModelInfo is one model.
- *
- * @generated from message throwbar.agent.v1.ModelInfo
- */
-export type ModelInfo = Message$1<"throwbar.agent.v1.ModelInfo"> & {
-  /**
-   * The name by which it is chosen.
-   *
-   * @generated from field: string name = 1;
-   */
-  name: string;
-
-  /**
-   * Name of the model at its provider.
-   *
-   * @generated from field: string model = 2;
-   */
-  model: string;
-
-  /**
-   * Host of its provider.
-   *
-   * @generated from field: string host = 3;
-   */
-  host: string;
-
-  /**
-   * How many tokens it reads at most; zero if not known.
-   *
-   * @generated from field: uint64 context_tokens = 4;
-   */
-  contextTokens: bigint;
-
-  /**
-   * Whether it can see images.
-   *
-   * @generated from field: bool images = 5;
-   */
-  images: boolean;
-};
-
-/**
- * Describes the message throwbar.agent.v1.ModelInfo.
- * Use `create(ModelInfoSchema)` to create a new message.
- */
-export const ModelInfoSchema: GenMessage<ModelInfo> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 60);
-
-/**
- * ListAgentsRequest asks for the agents that are defined.
- *
- * @generated from message throwbar.agent.v1.ListAgentsRequest
- */
-export type ListAgentsRequest = Message$1<"throwbar.agent.v1.ListAgentsRequest"> & {
-};
-
-/**
- * Describes the message throwbar.agent.v1.ListAgentsRequest.
- * Use `create(ListAgentsRequestSchema)` to create a new message.
- */
-export const ListAgentsRequestSchema: GenMessage<ListAgentsRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 61);
-
-/**
- * ListAgentsResponse lists the agents that are defined.
- *
- * @generated from message throwbar.agent.v1.ListAgentsResponse
- */
-export type ListAgentsResponse = Message$1<"throwbar.agent.v1.ListAgentsResponse"> & {
-  /**
-   * The agents, by name.
-   *
-   * @generated from field: repeated throwbar.agent.v1.AgentInfo agents = 1;
-   */
-  agents: AgentInfo[];
-};
-
-/**
- * Describes the message throwbar.agent.v1.ListAgentsResponse.
- * Use `create(ListAgentsResponseSchema)` to create a new message.
- */
-export const ListAgentsResponseSchema: GenMessage<ListAgentsResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 62);
-
-/**
- * AgentInfo is one agent that is defined.
- *
- * @generated from message throwbar.agent.v1.AgentInfo
- */
-export type AgentInfo = Message$1<"throwbar.agent.v1.AgentInfo"> & {
-  /**
-   * Its name.
-   *
-   * @generated from field: string name = 1;
-   */
-  name: string;
-
-  /**
-   * What it is for.
-   *
-   * @generated from field: string description = 2;
-   */
-  description: string;
-
-  /**
-   * Which models answer.
-   *
-   * @generated from field: throwbar.agent.v1.ModelChoice model = 3;
-   */
-  model?: ModelChoice | undefined;
-
-  /**
-   * Which tools it has.
-   *
-   * @generated from field: throwbar.agent.v1.Grants grants = 4;
-   */
-  grants?: Grants | undefined;
-};
-
-/**
- * Describes the message throwbar.agent.v1.AgentInfo.
- * Use `create(AgentInfoSchema)` to create a new message.
- */
-export const AgentInfoSchema: GenMessage<AgentInfo> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 63);
-
-/**
- * ListConversationsRequest asks for conversations.
- *
- * @generated from message throwbar.agent.v1.ListConversationsRequest
- */
-export type ListConversationsRequest = Message$1<"throwbar.agent.v1.ListConversationsRequest"> & {
-  /**
-   * Most rows in one answer; 100 if left out.
-   *
-   * @generated from field: optional uint32 page_size = 1;
-   */
-  pageSize?: number | undefined;
-
-  /**
-   * Where to go on: the next_page_token of the answer before.
-   *
-   * @generated from field: optional string page_token = 2;
-   */
-  pageToken?: string | undefined;
-
-  /**
-   * Which ones; the open ones and the archived ones if left out.
-   *
-   * @generated from field: throwbar.agent.v1.ConversationFilter filter = 3;
-   */
-  filter: ConversationFilter;
-};
-
-/**
- * Describes the message throwbar.agent.v1.ListConversationsRequest.
- * Use `create(ListConversationsRequestSchema)` to create a new message.
- */
-export const ListConversationsRequestSchema: GenMessage<ListConversationsRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 64);
-
-/**
- * ListConversationsResponse lists conversations, the last used first.
- *
- * @generated from message throwbar.agent.v1.ListConversationsResponse
- */
-export type ListConversationsResponse = Message$1<"throwbar.agent.v1.ListConversationsResponse"> & {
-  /**
-   * The conversations.
-   *
-   * @generated from field: repeated throwbar.agent.v1.Conversation conversations = 1;
-   */
-  conversations: Conversation[];
-
-  /**
-   * Where to go on; empty at the end.
-   *
-   * @generated from field: string next_page_token = 2;
-   */
-  nextPageToken: string;
-};
-
-/**
- * Describes the message throwbar.agent.v1.ListConversationsResponse.
- * Use `create(ListConversationsResponseSchema)` to create a new message.
- */
-export const ListConversationsResponseSchema: GenMessage<ListConversationsResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 65);
+  messageDesc(file_throwbar_agent_v1_agent, 16);
 
 /**
  * ListEventsRequest asks for the events of a conversation.
  *
  * @generated from message throwbar.agent.v1.ListEventsRequest
  */
-export type ListEventsRequest = Message$1<"throwbar.agent.v1.ListEventsRequest"> & {
+export type ListEventsRequest = Message<"throwbar.agent.v1.ListEventsRequest"> & {
   /**
    * The conversation.
    *
@@ -2399,14 +609,14 @@ export type ListEventsRequest = Message$1<"throwbar.agent.v1.ListEventsRequest">
  * Use `create(ListEventsRequestSchema)` to create a new message.
  */
 export const ListEventsRequestSchema: GenMessage<ListEventsRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 66);
+  messageDesc(file_throwbar_agent_v1_agent, 17);
 
 /**
  * ListEventsResponse lists events, oldest first.
  *
  * @generated from message throwbar.agent.v1.ListEventsResponse
  */
-export type ListEventsResponse = Message$1<"throwbar.agent.v1.ListEventsResponse"> & {
+export type ListEventsResponse = Message<"throwbar.agent.v1.ListEventsResponse"> & {
   /**
    * The events.
    *
@@ -2427,14 +637,14 @@ export type ListEventsResponse = Message$1<"throwbar.agent.v1.ListEventsResponse
  * Use `create(ListEventsResponseSchema)` to create a new message.
  */
 export const ListEventsResponseSchema: GenMessage<ListEventsResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 67);
+  messageDesc(file_throwbar_agent_v1_agent, 18);
 
 /**
  * GetModelRequest asks about the model.
  *
  * @generated from message throwbar.agent.v1.GetModelRequest
  */
-export type GetModelRequest = Message$1<"throwbar.agent.v1.GetModelRequest"> & {
+export type GetModelRequest = Message<"throwbar.agent.v1.GetModelRequest"> & {
 };
 
 /**
@@ -2442,14 +652,14 @@ export type GetModelRequest = Message$1<"throwbar.agent.v1.GetModelRequest"> & {
  * Use `create(GetModelRequestSchema)` to create a new message.
  */
 export const GetModelRequestSchema: GenMessage<GetModelRequest> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 68);
+  messageDesc(file_throwbar_agent_v1_agent, 19);
 
 /**
  * GetModelResponse says whether a model is set.
  *
  * @generated from message throwbar.agent.v1.GetModelResponse
  */
-export type GetModelResponse = Message$1<"throwbar.agent.v1.GetModelResponse"> & {
+export type GetModelResponse = Message<"throwbar.agent.v1.GetModelResponse"> & {
   /**
    * Name of the model; empty if none is set.
    *
@@ -2470,232 +680,7 @@ export type GetModelResponse = Message$1<"throwbar.agent.v1.GetModelResponse"> &
  * Use `create(GetModelResponseSchema)` to create a new message.
  */
 export const GetModelResponseSchema: GenMessage<GetModelResponse> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_agent, 69);
-
-/**
- * SendMode is what to do with a message while a turn runs. Without one, either begins a turn.
- *
- * @generated from enum throwbar.agent.v1.SendMode
- */
-export enum SendMode {
-  /**
-   * Queue.
-   *
-   * @generated from enum value: SEND_MODE_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED = 0,
-
-  /**
-   * It waits for the end of the turn and then begins the next one.
-   *
-   * @generated from enum value: SEND_MODE_QUEUE = 1;
-   */
-  QUEUE = 1,
-
-  /**
-   * It enters the turn at its next step.
-   *
-   * @generated from enum value: SEND_MODE_STEER = 2;
-   */
-  STEER = 2,
-}
-
-/**
- * Describes the enum throwbar.agent.v1.SendMode.
- */
-export const SendModeSchema: GenEnum<SendMode> = /*@__PURE__*/
-  enumDesc(file_throwbar_agent_v1_agent, 0);
-
-/**
- * Speaker is who says something.
- *
- * @generated from enum throwbar.agent.v1.Speaker
- */
-export enum Speaker {
-  /**
-   * Not stated; a person.
-   *
-   * @generated from enum value: SPEAKER_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED = 0,
-
-  /**
-   * A person.
-   *
-   * @generated from enum value: SPEAKER_PERSON = 1;
-   */
-  PERSON = 1,
-
-  /**
-   * The agent of another conversation.
-   *
-   * @generated from enum value: SPEAKER_AGENT = 2;
-   */
-  AGENT = 2,
-}
-
-/**
- * Describes the enum throwbar.agent.v1.Speaker.
- */
-export const SpeakerSchema: GenEnum<Speaker> = /*@__PURE__*/
-  enumDesc(file_throwbar_agent_v1_agent, 1);
-
-/**
- * Outcome is how a tool call ended.
- *
- * @generated from enum throwbar.agent.v1.Outcome
- */
-export enum Outcome {
-  /**
-   * Not stated.
-   *
-   * @generated from enum value: OUTCOME_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED = 0,
-
-  /**
-   * With a result.
-   *
-   * @generated from enum value: OUTCOME_SUCCEEDED = 1;
-   */
-  SUCCEEDED = 1,
-
-  /**
-   * With an error.
-   *
-   * @generated from enum value: OUTCOME_FAILED = 2;
-   */
-  FAILED = 2,
-
-  /**
-   * Policy or a person forbade it.
-   *
-   * @generated from enum value: OUTCOME_DENIED = 3;
-   */
-  DENIED = 3,
-}
-
-/**
- * Describes the enum throwbar.agent.v1.Outcome.
- */
-export const OutcomeSchema: GenEnum<Outcome> = /*@__PURE__*/
-  enumDesc(file_throwbar_agent_v1_agent, 2);
-
-/**
- * Role is who said something.
- *
- * @generated from enum throwbar.agent.v1.Role
- */
-export enum Role {
-  /**
-   * Not stated.
-   *
-   * @generated from enum value: ROLE_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED = 0,
-
-  /**
-   * The person.
-   *
-   * @generated from enum value: ROLE_USER = 1;
-   */
-  USER = 1,
-
-  /**
-   * The agent.
-   *
-   * @generated from enum value: ROLE_ASSISTANT = 2;
-   */
-  ASSISTANT = 2,
-}
-
-/**
- * Describes the enum throwbar.agent.v1.Role.
- */
-export const RoleSchema: GenEnum<Role> = /*@__PURE__*/
-  enumDesc(file_throwbar_agent_v1_agent, 3);
-
-/**
- * TurnEnd is why a turn ended.
- *
- * @generated from enum throwbar.agent.v1.TurnEnd
- */
-export enum TurnEnd {
-  /**
-   * Not stated.
-   *
-   * @generated from enum value: TURN_END_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED = 0,
-
-  /**
-   * The agent answered.
-   *
-   * @generated from enum value: TURN_END_ANSWERED = 1;
-   */
-  ANSWERED = 1,
-
-  /**
-   * Somebody stopped it, or the attached caller went away.
-   *
-   * @generated from enum value: TURN_END_STOPPED = 2;
-   */
-  STOPPED = 2,
-
-  /**
-   * It failed.
-   *
-   * @generated from enum value: TURN_END_FAILED = 3;
-   */
-  FAILED = 3,
-
-  /**
-   * A limit was hit; a message makes it go on.
-   *
-   * @generated from enum value: TURN_END_LIMIT = 4;
-   */
-  LIMIT = 4,
-}
-
-/**
- * Describes the enum throwbar.agent.v1.TurnEnd.
- */
-export const TurnEndSchema: GenEnum<TurnEnd> = /*@__PURE__*/
-  enumDesc(file_throwbar_agent_v1_agent, 4);
-
-/**
- * ConversationFilter is which conversations to list.
- *
- * @generated from enum throwbar.agent.v1.ConversationFilter
- */
-export enum ConversationFilter {
-  /**
-   * All.
-   *
-   * @generated from enum value: CONVERSATION_FILTER_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED = 0,
-
-  /**
-   * The open ones.
-   *
-   * @generated from enum value: CONVERSATION_FILTER_OPEN = 1;
-   */
-  OPEN = 1,
-
-  /**
-   * The archived ones.
-   *
-   * @generated from enum value: CONVERSATION_FILTER_ARCHIVED = 2;
-   */
-  ARCHIVED = 2,
-}
-
-/**
- * Describes the enum throwbar.agent.v1.ConversationFilter.
- */
-export const ConversationFilterSchema: GenEnum<ConversationFilter> = /*@__PURE__*/
-  enumDesc(file_throwbar_agent_v1_agent, 5);
+  messageDesc(file_throwbar_agent_v1_agent, 20);
 
 /**
  * AgentService talks to the agent.

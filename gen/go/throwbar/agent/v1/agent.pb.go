@@ -12,7 +12,6 @@ import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
-	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	_ "throwbar.dev/throwbar/gen/go/throwbar/option/v1"
@@ -25,336 +24,6 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
-
-// SendMode is what to do with a message while a turn runs. Without one, either begins a turn.
-type SendMode int32
-
-const (
-	// Queue.
-	SendMode_SEND_MODE_UNSPECIFIED SendMode = 0
-	// It waits for the end of the turn and then begins the next one.
-	SendMode_SEND_MODE_QUEUE SendMode = 1
-	// It enters the turn at its next step.
-	SendMode_SEND_MODE_STEER SendMode = 2
-)
-
-// Enum value maps for SendMode.
-var (
-	SendMode_name = map[int32]string{
-		0: "SEND_MODE_UNSPECIFIED",
-		1: "SEND_MODE_QUEUE",
-		2: "SEND_MODE_STEER",
-	}
-	SendMode_value = map[string]int32{
-		"SEND_MODE_UNSPECIFIED": 0,
-		"SEND_MODE_QUEUE":       1,
-		"SEND_MODE_STEER":       2,
-	}
-)
-
-func (x SendMode) Enum() *SendMode {
-	p := new(SendMode)
-	*p = x
-	return p
-}
-
-func (x SendMode) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (SendMode) Descriptor() protoreflect.EnumDescriptor {
-	return file_throwbar_agent_v1_agent_proto_enumTypes[0].Descriptor()
-}
-
-func (SendMode) Type() protoreflect.EnumType {
-	return &file_throwbar_agent_v1_agent_proto_enumTypes[0]
-}
-
-func (x SendMode) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use SendMode.Descriptor instead.
-func (SendMode) EnumDescriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{0}
-}
-
-// Speaker is who says something.
-type Speaker int32
-
-const (
-	// Not stated; a person.
-	Speaker_SPEAKER_UNSPECIFIED Speaker = 0
-	// A person.
-	Speaker_SPEAKER_PERSON Speaker = 1
-	// The agent of another conversation.
-	Speaker_SPEAKER_AGENT Speaker = 2
-)
-
-// Enum value maps for Speaker.
-var (
-	Speaker_name = map[int32]string{
-		0: "SPEAKER_UNSPECIFIED",
-		1: "SPEAKER_PERSON",
-		2: "SPEAKER_AGENT",
-	}
-	Speaker_value = map[string]int32{
-		"SPEAKER_UNSPECIFIED": 0,
-		"SPEAKER_PERSON":      1,
-		"SPEAKER_AGENT":       2,
-	}
-)
-
-func (x Speaker) Enum() *Speaker {
-	p := new(Speaker)
-	*p = x
-	return p
-}
-
-func (x Speaker) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (Speaker) Descriptor() protoreflect.EnumDescriptor {
-	return file_throwbar_agent_v1_agent_proto_enumTypes[1].Descriptor()
-}
-
-func (Speaker) Type() protoreflect.EnumType {
-	return &file_throwbar_agent_v1_agent_proto_enumTypes[1]
-}
-
-func (x Speaker) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use Speaker.Descriptor instead.
-func (Speaker) EnumDescriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{1}
-}
-
-// Outcome is how a tool call ended.
-type Outcome int32
-
-const (
-	// Not stated.
-	Outcome_OUTCOME_UNSPECIFIED Outcome = 0
-	// With a result.
-	Outcome_OUTCOME_SUCCEEDED Outcome = 1
-	// With an error.
-	Outcome_OUTCOME_FAILED Outcome = 2
-	// Policy or a person forbade it.
-	Outcome_OUTCOME_DENIED Outcome = 3
-)
-
-// Enum value maps for Outcome.
-var (
-	Outcome_name = map[int32]string{
-		0: "OUTCOME_UNSPECIFIED",
-		1: "OUTCOME_SUCCEEDED",
-		2: "OUTCOME_FAILED",
-		3: "OUTCOME_DENIED",
-	}
-	Outcome_value = map[string]int32{
-		"OUTCOME_UNSPECIFIED": 0,
-		"OUTCOME_SUCCEEDED":   1,
-		"OUTCOME_FAILED":      2,
-		"OUTCOME_DENIED":      3,
-	}
-)
-
-func (x Outcome) Enum() *Outcome {
-	p := new(Outcome)
-	*p = x
-	return p
-}
-
-func (x Outcome) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (Outcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_throwbar_agent_v1_agent_proto_enumTypes[2].Descriptor()
-}
-
-func (Outcome) Type() protoreflect.EnumType {
-	return &file_throwbar_agent_v1_agent_proto_enumTypes[2]
-}
-
-func (x Outcome) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use Outcome.Descriptor instead.
-func (Outcome) EnumDescriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{2}
-}
-
-// Role is who said something.
-type Role int32
-
-const (
-	// Not stated.
-	Role_ROLE_UNSPECIFIED Role = 0
-	// The person.
-	Role_ROLE_USER Role = 1
-	// The agent.
-	Role_ROLE_ASSISTANT Role = 2
-)
-
-// Enum value maps for Role.
-var (
-	Role_name = map[int32]string{
-		0: "ROLE_UNSPECIFIED",
-		1: "ROLE_USER",
-		2: "ROLE_ASSISTANT",
-	}
-	Role_value = map[string]int32{
-		"ROLE_UNSPECIFIED": 0,
-		"ROLE_USER":        1,
-		"ROLE_ASSISTANT":   2,
-	}
-)
-
-func (x Role) Enum() *Role {
-	p := new(Role)
-	*p = x
-	return p
-}
-
-func (x Role) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (Role) Descriptor() protoreflect.EnumDescriptor {
-	return file_throwbar_agent_v1_agent_proto_enumTypes[3].Descriptor()
-}
-
-func (Role) Type() protoreflect.EnumType {
-	return &file_throwbar_agent_v1_agent_proto_enumTypes[3]
-}
-
-func (x Role) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use Role.Descriptor instead.
-func (Role) EnumDescriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{3}
-}
-
-// TurnEnd is why a turn ended.
-type TurnEnd int32
-
-const (
-	// Not stated.
-	TurnEnd_TURN_END_UNSPECIFIED TurnEnd = 0
-	// The agent answered.
-	TurnEnd_TURN_END_ANSWERED TurnEnd = 1
-	// Somebody stopped it, or the attached caller went away.
-	TurnEnd_TURN_END_STOPPED TurnEnd = 2
-	// It failed.
-	TurnEnd_TURN_END_FAILED TurnEnd = 3
-	// A limit was hit; a message makes it go on.
-	TurnEnd_TURN_END_LIMIT TurnEnd = 4
-)
-
-// Enum value maps for TurnEnd.
-var (
-	TurnEnd_name = map[int32]string{
-		0: "TURN_END_UNSPECIFIED",
-		1: "TURN_END_ANSWERED",
-		2: "TURN_END_STOPPED",
-		3: "TURN_END_FAILED",
-		4: "TURN_END_LIMIT",
-	}
-	TurnEnd_value = map[string]int32{
-		"TURN_END_UNSPECIFIED": 0,
-		"TURN_END_ANSWERED":    1,
-		"TURN_END_STOPPED":     2,
-		"TURN_END_FAILED":      3,
-		"TURN_END_LIMIT":       4,
-	}
-)
-
-func (x TurnEnd) Enum() *TurnEnd {
-	p := new(TurnEnd)
-	*p = x
-	return p
-}
-
-func (x TurnEnd) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (TurnEnd) Descriptor() protoreflect.EnumDescriptor {
-	return file_throwbar_agent_v1_agent_proto_enumTypes[4].Descriptor()
-}
-
-func (TurnEnd) Type() protoreflect.EnumType {
-	return &file_throwbar_agent_v1_agent_proto_enumTypes[4]
-}
-
-func (x TurnEnd) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use TurnEnd.Descriptor instead.
-func (TurnEnd) EnumDescriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{4}
-}
-
-// ConversationFilter is which conversations to list.
-type ConversationFilter int32
-
-const (
-	// All.
-	ConversationFilter_CONVERSATION_FILTER_UNSPECIFIED ConversationFilter = 0
-	// The open ones.
-	ConversationFilter_CONVERSATION_FILTER_OPEN ConversationFilter = 1
-	// The archived ones.
-	ConversationFilter_CONVERSATION_FILTER_ARCHIVED ConversationFilter = 2
-)
-
-// Enum value maps for ConversationFilter.
-var (
-	ConversationFilter_name = map[int32]string{
-		0: "CONVERSATION_FILTER_UNSPECIFIED",
-		1: "CONVERSATION_FILTER_OPEN",
-		2: "CONVERSATION_FILTER_ARCHIVED",
-	}
-	ConversationFilter_value = map[string]int32{
-		"CONVERSATION_FILTER_UNSPECIFIED": 0,
-		"CONVERSATION_FILTER_OPEN":        1,
-		"CONVERSATION_FILTER_ARCHIVED":    2,
-	}
-)
-
-func (x ConversationFilter) Enum() *ConversationFilter {
-	p := new(ConversationFilter)
-	*p = x
-	return p
-}
-
-func (x ConversationFilter) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (ConversationFilter) Descriptor() protoreflect.EnumDescriptor {
-	return file_throwbar_agent_v1_agent_proto_enumTypes[5].Descriptor()
-}
-
-func (ConversationFilter) Type() protoreflect.EnumType {
-	return &file_throwbar_agent_v1_agent_proto_enumTypes[5]
-}
-
-func (x ConversationFilter) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use ConversationFilter.Descriptor instead.
-func (ConversationFilter) EnumDescriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{5}
-}
 
 // ChatRequest is one message of a person.
 type ChatRequest struct {
@@ -448,61 +117,6 @@ func (x *ChatRequest) GetModel() *ModelChoice {
 	return nil
 }
 
-// ModelChoice is which model answers, and how hard it thinks.
-type ModelChoice struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Names of configured models; the first that answers is taken. The server's default if empty.
-	Models []string `protobuf:"bytes,1,rep,name=models,proto3" json:"models,omitempty"`
-	// Reasoning effort: none, low, medium, high or max. Anything else is ignored.
-	Effort        string `protobuf:"bytes,2,opt,name=effort,proto3" json:"effort,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ModelChoice) Reset() {
-	*x = ModelChoice{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ModelChoice) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ModelChoice) ProtoMessage() {}
-
-func (x *ModelChoice) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ModelChoice.ProtoReflect.Descriptor instead.
-func (*ModelChoice) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *ModelChoice) GetModels() []string {
-	if x != nil {
-		return x.Models
-	}
-	return nil
-}
-
-func (x *ModelChoice) GetEffort() string {
-	if x != nil {
-		return x.Effort
-	}
-	return ""
-}
-
 // ChatResponse carries one event of the turn, or before the first one what became of the message.
 type ChatResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -516,7 +130,7 @@ type ChatResponse struct {
 
 func (x *ChatResponse) Reset() {
 	*x = ChatResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[2]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -528,7 +142,7 @@ func (x *ChatResponse) String() string {
 func (*ChatResponse) ProtoMessage() {}
 
 func (x *ChatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[2]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -541,7 +155,7 @@ func (x *ChatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChatResponse.ProtoReflect.Descriptor instead.
 func (*ChatResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{2}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *ChatResponse) GetEvent() *Event {
@@ -578,7 +192,7 @@ type SendRequest struct {
 
 func (x *SendRequest) Reset() {
 	*x = SendRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[3]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -590,7 +204,7 @@ func (x *SendRequest) String() string {
 func (*SendRequest) ProtoMessage() {}
 
 func (x *SendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[3]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -603,7 +217,7 @@ func (x *SendRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendRequest.ProtoReflect.Descriptor instead.
 func (*SendRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{3}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *SendRequest) GetConversationId() string {
@@ -662,7 +276,7 @@ type SendResponse struct {
 
 func (x *SendResponse) Reset() {
 	*x = SendResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[4]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -674,7 +288,7 @@ func (x *SendResponse) String() string {
 func (*SendResponse) ProtoMessage() {}
 
 func (x *SendResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[4]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -687,7 +301,7 @@ func (x *SendResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendResponse.ProtoReflect.Descriptor instead.
 func (*SendResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{4}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *SendResponse) GetConversationId() string {
@@ -747,7 +361,7 @@ type WatchConversationRequest struct {
 
 func (x *WatchConversationRequest) Reset() {
 	*x = WatchConversationRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[5]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -759,7 +373,7 @@ func (x *WatchConversationRequest) String() string {
 func (*WatchConversationRequest) ProtoMessage() {}
 
 func (x *WatchConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[5]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -772,7 +386,7 @@ func (x *WatchConversationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchConversationRequest.ProtoReflect.Descriptor instead.
 func (*WatchConversationRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{5}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *WatchConversationRequest) GetConversationId() string {
@@ -814,7 +428,7 @@ type WatchConversationResponse struct {
 
 func (x *WatchConversationResponse) Reset() {
 	*x = WatchConversationResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[6]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -826,7 +440,7 @@ func (x *WatchConversationResponse) String() string {
 func (*WatchConversationResponse) ProtoMessage() {}
 
 func (x *WatchConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[6]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -839,7 +453,7 @@ func (x *WatchConversationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchConversationResponse.ProtoReflect.Descriptor instead.
 func (*WatchConversationResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{6}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *WatchConversationResponse) GetKind() isWatchConversationResponse_Kind {
@@ -930,7 +544,7 @@ type CaughtUp struct {
 
 func (x *CaughtUp) Reset() {
 	*x = CaughtUp{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[7]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -942,7 +556,7 @@ func (x *CaughtUp) String() string {
 func (*CaughtUp) ProtoMessage() {}
 
 func (x *CaughtUp) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[7]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -955,7 +569,7 @@ func (x *CaughtUp) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaughtUp.ProtoReflect.Descriptor instead.
 func (*CaughtUp) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{7}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CaughtUp) GetSequence() uint64 {
@@ -983,7 +597,7 @@ type UnknownPlace struct {
 
 func (x *UnknownPlace) Reset() {
 	*x = UnknownPlace{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[8]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -995,7 +609,7 @@ func (x *UnknownPlace) String() string {
 func (*UnknownPlace) ProtoMessage() {}
 
 func (x *UnknownPlace) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[8]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1008,7 +622,7 @@ func (x *UnknownPlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnknownPlace.ProtoReflect.Descriptor instead.
 func (*UnknownPlace) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{8}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *UnknownPlace) GetSequence() uint64 {
@@ -1029,7 +643,7 @@ type Alive struct {
 
 func (x *Alive) Reset() {
 	*x = Alive{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[9]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1041,7 +655,7 @@ func (x *Alive) String() string {
 func (*Alive) ProtoMessage() {}
 
 func (x *Alive) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[9]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1054,7 +668,7 @@ func (x *Alive) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Alive.ProtoReflect.Descriptor instead.
 func (*Alive) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{9}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Alive) GetStatus() ConversationStatus {
@@ -1062,1660 +676,6 @@ func (x *Alive) GetStatus() ConversationStatus {
 		return x.Status
 	}
 	return ConversationStatus_CONVERSATION_STATUS_UNSPECIFIED
-}
-
-// Event is one thing that happened in a conversation.
-type Event struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its number in the conversation, from one. Deltas carry none: the message that follows has their whole text.
-	Sequence uint64 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	// When it happened, by the server's clock.
-	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
-	// The conversation.
-	ConversationId string `protobuf:"bytes,3,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	// The turn that it belongs to.
-	TurnId string `protobuf:"bytes,4,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
-	// What happened.
-	//
-	// Types that are valid to be assigned to Kind:
-	//
-	//	*Event_TurnStarted
-	//	*Event_TextDelta
-	//	*Event_ReasoningDelta
-	//	*Event_ToolCall
-	//	*Event_ToolResult
-	//	*Event_Message
-	//	*Event_Notice
-	//	*Event_Error
-	//	*Event_Usage
-	//	*Event_TurnEnded
-	//	*Event_ApprovalRequested
-	//	*Event_ApprovalResolved
-	//	*Event_Queued
-	//	*Event_QueueEdited
-	//	*Event_QueueRemoved
-	//	*Event_ConversationChanged
-	//	*Event_TurnResumed
-	//	*Event_ChildChanged
-	//	*Event_ModelChanged
-	//	*Event_Compacted
-	Kind          isEvent_Kind `protobuf_oneof:"kind"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Event) Reset() {
-	*x = Event{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[10]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Event) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Event) ProtoMessage() {}
-
-func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[10]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Event.ProtoReflect.Descriptor instead.
-func (*Event) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{10}
-}
-
-func (x *Event) GetSequence() uint64 {
-	if x != nil {
-		return x.Sequence
-	}
-	return 0
-}
-
-func (x *Event) GetTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.Time
-	}
-	return nil
-}
-
-func (x *Event) GetConversationId() string {
-	if x != nil {
-		return x.ConversationId
-	}
-	return ""
-}
-
-func (x *Event) GetTurnId() string {
-	if x != nil {
-		return x.TurnId
-	}
-	return ""
-}
-
-func (x *Event) GetKind() isEvent_Kind {
-	if x != nil {
-		return x.Kind
-	}
-	return nil
-}
-
-func (x *Event) GetTurnStarted() *TurnStarted {
-	if x != nil {
-		if x, ok := x.Kind.(*Event_TurnStarted); ok {
-			return x.TurnStarted
-		}
-	}
-	return nil
-}
-
-func (x *Event) GetTextDelta() *TextDelta {
-	if x != nil {
-		if x, ok := x.Kind.(*Event_TextDelta); ok {
-			return x.TextDelta
-		}
-	}
-	return nil
-}
-
-func (x *Event) GetReasoningDelta() *ReasoningDelta {
-	if x != nil {
-		if x, ok := x.Kind.(*Event_ReasoningDelta); ok {
-			return x.ReasoningDelta
-		}
-	}
-	return nil
-}
-
-func (x *Event) GetToolCall() *ToolCall {
-	if x != nil {
-		if x, ok := x.Kind.(*Event_ToolCall); ok {
-			return x.ToolCall
-		}
-	}
-	return nil
-}
-
-func (x *Event) GetToolResult() *ToolResult {
-	if x != nil {
-		if x, ok := x.Kind.(*Event_ToolResult); ok {
-			return x.ToolResult
-		}
-	}
-	return nil
-}
-
-func (x *Event) GetMessage() *Message {
-	if x != nil {
-		if x, ok := x.Kind.(*Event_Message); ok {
-			return x.Message
-		}
-	}
-	return nil
-}
-
-func (x *Event) GetNotice() *Notice {
-	if x != nil {
-		if x, ok := x.Kind.(*Event_Notice); ok {
-			return x.Notice
-		}
-	}
-	return nil
-}
-
-func (x *Event) GetError() *TurnError {
-	if x != nil {
-		if x, ok := x.Kind.(*Event_Error); ok {
-			return x.Error
-		}
-	}
-	return nil
-}
-
-func (x *Event) GetUsage() *Usage {
-	if x != nil {
-		if x, ok := x.Kind.(*Event_Usage); ok {
-			return x.Usage
-		}
-	}
-	return nil
-}
-
-func (x *Event) GetTurnEnded() *TurnEnded {
-	if x != nil {
-		if x, ok := x.Kind.(*Event_TurnEnded); ok {
-			return x.TurnEnded
-		}
-	}
-	return nil
-}
-
-func (x *Event) GetApprovalRequested() *ApprovalRequested {
-	if x != nil {
-		if x, ok := x.Kind.(*Event_ApprovalRequested); ok {
-			return x.ApprovalRequested
-		}
-	}
-	return nil
-}
-
-func (x *Event) GetApprovalResolved() *ApprovalResolved {
-	if x != nil {
-		if x, ok := x.Kind.(*Event_ApprovalResolved); ok {
-			return x.ApprovalResolved
-		}
-	}
-	return nil
-}
-
-func (x *Event) GetQueued() *QueuedMessage {
-	if x != nil {
-		if x, ok := x.Kind.(*Event_Queued); ok {
-			return x.Queued
-		}
-	}
-	return nil
-}
-
-func (x *Event) GetQueueEdited() *QueuedMessage {
-	if x != nil {
-		if x, ok := x.Kind.(*Event_QueueEdited); ok {
-			return x.QueueEdited
-		}
-	}
-	return nil
-}
-
-func (x *Event) GetQueueRemoved() *QueueRemoved {
-	if x != nil {
-		if x, ok := x.Kind.(*Event_QueueRemoved); ok {
-			return x.QueueRemoved
-		}
-	}
-	return nil
-}
-
-func (x *Event) GetConversationChanged() *Conversation {
-	if x != nil {
-		if x, ok := x.Kind.(*Event_ConversationChanged); ok {
-			return x.ConversationChanged
-		}
-	}
-	return nil
-}
-
-func (x *Event) GetTurnResumed() *TurnResumed {
-	if x != nil {
-		if x, ok := x.Kind.(*Event_TurnResumed); ok {
-			return x.TurnResumed
-		}
-	}
-	return nil
-}
-
-func (x *Event) GetChildChanged() *ChildChanged {
-	if x != nil {
-		if x, ok := x.Kind.(*Event_ChildChanged); ok {
-			return x.ChildChanged
-		}
-	}
-	return nil
-}
-
-func (x *Event) GetModelChanged() *ModelChanged {
-	if x != nil {
-		if x, ok := x.Kind.(*Event_ModelChanged); ok {
-			return x.ModelChanged
-		}
-	}
-	return nil
-}
-
-func (x *Event) GetCompacted() *Compacted {
-	if x != nil {
-		if x, ok := x.Kind.(*Event_Compacted); ok {
-			return x.Compacted
-		}
-	}
-	return nil
-}
-
-type isEvent_Kind interface {
-	isEvent_Kind()
-}
-
-type Event_TurnStarted struct {
-	// A turn began.
-	TurnStarted *TurnStarted `protobuf:"bytes,5,opt,name=turn_started,json=turnStarted,proto3,oneof"`
-}
-
-type Event_TextDelta struct {
-	// A piece of the answer's text.
-	TextDelta *TextDelta `protobuf:"bytes,6,opt,name=text_delta,json=textDelta,proto3,oneof"`
-}
-
-type Event_ReasoningDelta struct {
-	// A piece of the model's reasoning.
-	ReasoningDelta *ReasoningDelta `protobuf:"bytes,7,opt,name=reasoning_delta,json=reasoningDelta,proto3,oneof"`
-}
-
-type Event_ToolCall struct {
-	// The model calls a tool.
-	ToolCall *ToolCall `protobuf:"bytes,8,opt,name=tool_call,json=toolCall,proto3,oneof"`
-}
-
-type Event_ToolResult struct {
-	// What the tool answered.
-	ToolResult *ToolResult `protobuf:"bytes,9,opt,name=tool_result,json=toolResult,proto3,oneof"`
-}
-
-type Event_Message struct {
-	// A whole message.
-	Message *Message `protobuf:"bytes,10,opt,name=message,proto3,oneof"`
-}
-
-type Event_Notice struct {
-	// Something that the person should know.
-	Notice *Notice `protobuf:"bytes,11,opt,name=notice,proto3,oneof"`
-}
-
-type Event_Error struct {
-	// The turn failed.
-	Error *TurnError `protobuf:"bytes,12,opt,name=error,proto3,oneof"`
-}
-
-type Event_Usage struct {
-	// What the model counted.
-	Usage *Usage `protobuf:"bytes,13,opt,name=usage,proto3,oneof"`
-}
-
-type Event_TurnEnded struct {
-	// The turn ended.
-	TurnEnded *TurnEnded `protobuf:"bytes,14,opt,name=turn_ended,json=turnEnded,proto3,oneof"`
-}
-
-type Event_ApprovalRequested struct {
-	// A call waits for a person.
-	ApprovalRequested *ApprovalRequested `protobuf:"bytes,15,opt,name=approval_requested,json=approvalRequested,proto3,oneof"`
-}
-
-type Event_ApprovalResolved struct {
-	// A person decided, or nobody did in time.
-	ApprovalResolved *ApprovalResolved `protobuf:"bytes,16,opt,name=approval_resolved,json=approvalResolved,proto3,oneof"`
-}
-
-type Event_Queued struct {
-	// A message waits.
-	Queued *QueuedMessage `protobuf:"bytes,17,opt,name=queued,proto3,oneof"`
-}
-
-type Event_QueueEdited struct {
-	// A message that waits was changed.
-	QueueEdited *QueuedMessage `protobuf:"bytes,18,opt,name=queue_edited,json=queueEdited,proto3,oneof"`
-}
-
-type Event_QueueRemoved struct {
-	// A message that waited was taken back.
-	QueueRemoved *QueueRemoved `protobuf:"bytes,19,opt,name=queue_removed,json=queueRemoved,proto3,oneof"`
-}
-
-type Event_ConversationChanged struct {
-	// The title, the settings or the state of the conversation changed.
-	ConversationChanged *Conversation `protobuf:"bytes,20,opt,name=conversation_changed,json=conversationChanged,proto3,oneof"`
-}
-
-type Event_TurnResumed struct {
-	// The server was started again and the turn goes on.
-	TurnResumed *TurnResumed `protobuf:"bytes,21,opt,name=turn_resumed,json=turnResumed,proto3,oneof"`
-}
-
-type Event_ChildChanged struct {
-	// An agent that this conversation started waits for a person, works, or has ended.
-	ChildChanged *ChildChanged `protobuf:"bytes,22,opt,name=child_changed,json=childChanged,proto3,oneof"`
-}
-
-type Event_ModelChanged struct {
-	// A model did not answer and the next one is asked.
-	ModelChanged *ModelChanged `protobuf:"bytes,23,opt,name=model_changed,json=modelChanged,proto3,oneof"`
-}
-
-type Event_Compacted struct {
-	// What was said long ago was made shorter for the model.
-	Compacted *Compacted `protobuf:"bytes,24,opt,name=compacted,proto3,oneof"`
-}
-
-func (*Event_TurnStarted) isEvent_Kind() {}
-
-func (*Event_TextDelta) isEvent_Kind() {}
-
-func (*Event_ReasoningDelta) isEvent_Kind() {}
-
-func (*Event_ToolCall) isEvent_Kind() {}
-
-func (*Event_ToolResult) isEvent_Kind() {}
-
-func (*Event_Message) isEvent_Kind() {}
-
-func (*Event_Notice) isEvent_Kind() {}
-
-func (*Event_Error) isEvent_Kind() {}
-
-func (*Event_Usage) isEvent_Kind() {}
-
-func (*Event_TurnEnded) isEvent_Kind() {}
-
-func (*Event_ApprovalRequested) isEvent_Kind() {}
-
-func (*Event_ApprovalResolved) isEvent_Kind() {}
-
-func (*Event_Queued) isEvent_Kind() {}
-
-func (*Event_QueueEdited) isEvent_Kind() {}
-
-func (*Event_QueueRemoved) isEvent_Kind() {}
-
-func (*Event_ConversationChanged) isEvent_Kind() {}
-
-func (*Event_TurnResumed) isEvent_Kind() {}
-
-func (*Event_ChildChanged) isEvent_Kind() {}
-
-func (*Event_ModelChanged) isEvent_Kind() {}
-
-func (*Event_Compacted) isEvent_Kind() {}
-
-// Sender is who says something. The server sets it; nothing in a text can.
-type Sender struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Who.
-	Speaker Speaker `protobuf:"varint,1,opt,name=speaker,proto3,enum=throwbar.agent.v1.Speaker" json:"speaker,omitempty"`
-	// The conversation of the agent, if it is one.
-	ConversationId string `protobuf:"bytes,2,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	// Its handle at that moment.
-	Handle string `protobuf:"bytes,3,opt,name=handle,proto3" json:"handle,omitempty"`
-	// Its title at that moment.
-	Title         string `protobuf:"bytes,4,opt,name=title,proto3" json:"title,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Sender) Reset() {
-	*x = Sender{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[11]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Sender) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Sender) ProtoMessage() {}
-
-func (x *Sender) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[11]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Sender.ProtoReflect.Descriptor instead.
-func (*Sender) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{11}
-}
-
-func (x *Sender) GetSpeaker() Speaker {
-	if x != nil {
-		return x.Speaker
-	}
-	return Speaker_SPEAKER_UNSPECIFIED
-}
-
-func (x *Sender) GetConversationId() string {
-	if x != nil {
-		return x.ConversationId
-	}
-	return ""
-}
-
-func (x *Sender) GetHandle() string {
-	if x != nil {
-		return x.Handle
-	}
-	return ""
-}
-
-func (x *Sender) GetTitle() string {
-	if x != nil {
-		return x.Title
-	}
-	return ""
-}
-
-// QueuedMessage is a message that waits.
-type QueuedMessage struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The message.
-	MessageId string `protobuf:"bytes,1,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
-	// What it says.
-	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	// Who says it.
-	Sender *Sender `protobuf:"bytes,3,opt,name=sender,proto3" json:"sender,omitempty"`
-	// Whether it enters the turn that runs or waits for its end.
-	Mode SendMode `protobuf:"varint,4,opt,name=mode,proto3,enum=throwbar.agent.v1.SendMode" json:"mode,omitempty"`
-	// When it came.
-	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *QueuedMessage) Reset() {
-	*x = QueuedMessage{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[12]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *QueuedMessage) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*QueuedMessage) ProtoMessage() {}
-
-func (x *QueuedMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[12]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use QueuedMessage.ProtoReflect.Descriptor instead.
-func (*QueuedMessage) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{12}
-}
-
-func (x *QueuedMessage) GetMessageId() string {
-	if x != nil {
-		return x.MessageId
-	}
-	return ""
-}
-
-func (x *QueuedMessage) GetText() string {
-	if x != nil {
-		return x.Text
-	}
-	return ""
-}
-
-func (x *QueuedMessage) GetSender() *Sender {
-	if x != nil {
-		return x.Sender
-	}
-	return nil
-}
-
-func (x *QueuedMessage) GetMode() SendMode {
-	if x != nil {
-		return x.Mode
-	}
-	return SendMode_SEND_MODE_UNSPECIFIED
-}
-
-func (x *QueuedMessage) GetCreatedAt() *timestamppb.Timestamp {
-	if x != nil {
-		return x.CreatedAt
-	}
-	return nil
-}
-
-// QueueRemoved says that a message that waited was taken back.
-type QueueRemoved struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The message.
-	MessageId     string `protobuf:"bytes,1,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *QueueRemoved) Reset() {
-	*x = QueueRemoved{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[13]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *QueueRemoved) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*QueueRemoved) ProtoMessage() {}
-
-func (x *QueueRemoved) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[13]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use QueueRemoved.ProtoReflect.Descriptor instead.
-func (*QueueRemoved) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{13}
-}
-
-func (x *QueueRemoved) GetMessageId() string {
-	if x != nil {
-		return x.MessageId
-	}
-	return ""
-}
-
-// TurnResumed says that the server was started again and the turn goes on.
-type TurnResumed struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TurnResumed) Reset() {
-	*x = TurnResumed{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[14]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TurnResumed) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TurnResumed) ProtoMessage() {}
-
-func (x *TurnResumed) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[14]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TurnResumed.ProtoReflect.Descriptor instead.
-func (*TurnResumed) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{14}
-}
-
-// ChildChanged says what an agent that this conversation started does.
-type ChildChanged struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its conversation.
-	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	// The handle of that.
-	Handle string `protobuf:"bytes,2,opt,name=handle,proto3" json:"handle,omitempty"`
-	// Name of its definition.
-	Agent string `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
-	// What it does.
-	Status ConversationStatus `protobuf:"varint,4,opt,name=status,proto3,enum=throwbar.agent.v1.ConversationStatus" json:"status,omitempty"`
-	// The approval that it waits for; empty if it waits for none.
-	ApprovalId    string `protobuf:"bytes,5,opt,name=approval_id,json=approvalId,proto3" json:"approval_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ChildChanged) Reset() {
-	*x = ChildChanged{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ChildChanged) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ChildChanged) ProtoMessage() {}
-
-func (x *ChildChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[15]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ChildChanged.ProtoReflect.Descriptor instead.
-func (*ChildChanged) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *ChildChanged) GetConversationId() string {
-	if x != nil {
-		return x.ConversationId
-	}
-	return ""
-}
-
-func (x *ChildChanged) GetHandle() string {
-	if x != nil {
-		return x.Handle
-	}
-	return ""
-}
-
-func (x *ChildChanged) GetAgent() string {
-	if x != nil {
-		return x.Agent
-	}
-	return ""
-}
-
-func (x *ChildChanged) GetStatus() ConversationStatus {
-	if x != nil {
-		return x.Status
-	}
-	return ConversationStatus_CONVERSATION_STATUS_UNSPECIFIED
-}
-
-func (x *ChildChanged) GetApprovalId() string {
-	if x != nil {
-		return x.ApprovalId
-	}
-	return ""
-}
-
-// ModelChanged says that a model did not answer and the next one is asked.
-type ModelChanged struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name of the one that did not answer.
-	From string `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
-	// Name of the next.
-	To string `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
-	// Why.
-	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ModelChanged) Reset() {
-	*x = ModelChanged{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[16]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ModelChanged) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ModelChanged) ProtoMessage() {}
-
-func (x *ModelChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[16]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ModelChanged.ProtoReflect.Descriptor instead.
-func (*ModelChanged) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{16}
-}
-
-func (x *ModelChanged) GetFrom() string {
-	if x != nil {
-		return x.From
-	}
-	return ""
-}
-
-func (x *ModelChanged) GetTo() string {
-	if x != nil {
-		return x.To
-	}
-	return ""
-}
-
-func (x *ModelChanged) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-// Compacted says that what was said long ago was made shorter for the model. The events keep all of it.
-type Compacted struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Estimated tokens before.
-	BeforeTokens uint64 `protobuf:"varint,1,opt,name=before_tokens,json=beforeTokens,proto3" json:"before_tokens,omitempty"`
-	// Estimated tokens after.
-	AfterTokens   uint64 `protobuf:"varint,2,opt,name=after_tokens,json=afterTokens,proto3" json:"after_tokens,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Compacted) Reset() {
-	*x = Compacted{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[17]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Compacted) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Compacted) ProtoMessage() {}
-
-func (x *Compacted) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[17]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Compacted.ProtoReflect.Descriptor instead.
-func (*Compacted) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{17}
-}
-
-func (x *Compacted) GetBeforeTokens() uint64 {
-	if x != nil {
-		return x.BeforeTokens
-	}
-	return 0
-}
-
-func (x *Compacted) GetAfterTokens() uint64 {
-	if x != nil {
-		return x.AfterTokens
-	}
-	return 0
-}
-
-// TurnStarted is the first event of a turn.
-type TurnStarted struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name of the model.
-	Model string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
-	// Who began it.
-	Sender *Sender `protobuf:"bytes,2,opt,name=sender,proto3" json:"sender,omitempty"`
-	// Reasoning effort; empty if left to the model.
-	Effort        string `protobuf:"bytes,3,opt,name=effort,proto3" json:"effort,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TurnStarted) Reset() {
-	*x = TurnStarted{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[18]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TurnStarted) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TurnStarted) ProtoMessage() {}
-
-func (x *TurnStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[18]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TurnStarted.ProtoReflect.Descriptor instead.
-func (*TurnStarted) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{18}
-}
-
-func (x *TurnStarted) GetModel() string {
-	if x != nil {
-		return x.Model
-	}
-	return ""
-}
-
-func (x *TurnStarted) GetSender() *Sender {
-	if x != nil {
-		return x.Sender
-	}
-	return nil
-}
-
-func (x *TurnStarted) GetEffort() string {
-	if x != nil {
-		return x.Effort
-	}
-	return ""
-}
-
-// TextDelta is a piece of text.
-type TextDelta struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The piece.
-	Text          string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TextDelta) Reset() {
-	*x = TextDelta{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[19]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TextDelta) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TextDelta) ProtoMessage() {}
-
-func (x *TextDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[19]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TextDelta.ProtoReflect.Descriptor instead.
-func (*TextDelta) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{19}
-}
-
-func (x *TextDelta) GetText() string {
-	if x != nil {
-		return x.Text
-	}
-	return ""
-}
-
-// ReasoningDelta is a piece of reasoning.
-type ReasoningDelta struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The piece.
-	Text          string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReasoningDelta) Reset() {
-	*x = ReasoningDelta{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[20]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReasoningDelta) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReasoningDelta) ProtoMessage() {}
-
-func (x *ReasoningDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[20]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReasoningDelta.ProtoReflect.Descriptor instead.
-func (*ReasoningDelta) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{20}
-}
-
-func (x *ReasoningDelta) GetText() string {
-	if x != nil {
-		return x.Text
-	}
-	return ""
-}
-
-// ToolCall is one call of a tool.
-type ToolCall struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The call's id.
-	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
-	// Name of the tool.
-	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// The arguments as they were understood, as JSON.
-	Arguments string `protobuf:"bytes,3,opt,name=arguments,proto3" json:"arguments,omitempty"`
-	// What was mended in the model's arguments, a line each.
-	Repairs       []string `protobuf:"bytes,4,rep,name=repairs,proto3" json:"repairs,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ToolCall) Reset() {
-	*x = ToolCall{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[21]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ToolCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ToolCall) ProtoMessage() {}
-
-func (x *ToolCall) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[21]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ToolCall.ProtoReflect.Descriptor instead.
-func (*ToolCall) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{21}
-}
-
-func (x *ToolCall) GetCallId() string {
-	if x != nil {
-		return x.CallId
-	}
-	return ""
-}
-
-func (x *ToolCall) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *ToolCall) GetArguments() string {
-	if x != nil {
-		return x.Arguments
-	}
-	return ""
-}
-
-func (x *ToolCall) GetRepairs() []string {
-	if x != nil {
-		return x.Repairs
-	}
-	return nil
-}
-
-// ApprovalRequested says that a call waits for a person. ApprovalService has the approval itself.
-type ApprovalRequested struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The call.
-	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
-	// The approval.
-	ApprovalId string `protobuf:"bytes,2,opt,name=approval_id,json=approvalId,proto3" json:"approval_id,omitempty"`
-	// Name of the tool.
-	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// Why a person is asked, in words.
-	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	// When it expires.
-	ExpiresAt     *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ApprovalRequested) Reset() {
-	*x = ApprovalRequested{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[22]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ApprovalRequested) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ApprovalRequested) ProtoMessage() {}
-
-func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[22]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ApprovalRequested.ProtoReflect.Descriptor instead.
-func (*ApprovalRequested) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{22}
-}
-
-func (x *ApprovalRequested) GetCallId() string {
-	if x != nil {
-		return x.CallId
-	}
-	return ""
-}
-
-func (x *ApprovalRequested) GetApprovalId() string {
-	if x != nil {
-		return x.ApprovalId
-	}
-	return ""
-}
-
-func (x *ApprovalRequested) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *ApprovalRequested) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-func (x *ApprovalRequested) GetExpiresAt() *timestamppb.Timestamp {
-	if x != nil {
-		return x.ExpiresAt
-	}
-	return nil
-}
-
-// ApprovalResolved says how an approval ended.
-type ApprovalResolved struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The call.
-	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
-	// The approval.
-	ApprovalId string `protobuf:"bytes,2,opt,name=approval_id,json=approvalId,proto3" json:"approval_id,omitempty"`
-	// How: approved, denied, expired, withdrawn or void.
-	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
-	// What whoever decided said.
-	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ApprovalResolved) Reset() {
-	*x = ApprovalResolved{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[23]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ApprovalResolved) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ApprovalResolved) ProtoMessage() {}
-
-func (x *ApprovalResolved) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[23]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ApprovalResolved.ProtoReflect.Descriptor instead.
-func (*ApprovalResolved) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{23}
-}
-
-func (x *ApprovalResolved) GetCallId() string {
-	if x != nil {
-		return x.CallId
-	}
-	return ""
-}
-
-func (x *ApprovalResolved) GetApprovalId() string {
-	if x != nil {
-		return x.ApprovalId
-	}
-	return ""
-}
-
-func (x *ApprovalResolved) GetState() string {
-	if x != nil {
-		return x.State
-	}
-	return ""
-}
-
-func (x *ApprovalResolved) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-// ToolResult is what a tool answered.
-type ToolResult struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The call.
-	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
-	// Name of the tool.
-	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// How it ended.
-	Outcome Outcome `protobuf:"varint,3,opt,name=outcome,proto3,enum=throwbar.agent.v1.Outcome" json:"outcome,omitempty"`
-	// What the model is told, as JSON.
-	Content string `protobuf:"bytes,4,opt,name=content,proto3" json:"content,omitempty"`
-	// How many bytes the whole answer has if the model was told only a part of it; GetToolOutput has all of it.
-	WholeBytes uint64 `protobuf:"varint,5,opt,name=whole_bytes,json=wholeBytes,proto3" json:"whole_bytes,omitempty"`
-	// Images that the tool gave, as data or https URLs. The model gets them if it can see.
-	Images        []string `protobuf:"bytes,6,rep,name=images,proto3" json:"images,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ToolResult) Reset() {
-	*x = ToolResult{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[24]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ToolResult) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ToolResult) ProtoMessage() {}
-
-func (x *ToolResult) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[24]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ToolResult.ProtoReflect.Descriptor instead.
-func (*ToolResult) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{24}
-}
-
-func (x *ToolResult) GetCallId() string {
-	if x != nil {
-		return x.CallId
-	}
-	return ""
-}
-
-func (x *ToolResult) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *ToolResult) GetOutcome() Outcome {
-	if x != nil {
-		return x.Outcome
-	}
-	return Outcome_OUTCOME_UNSPECIFIED
-}
-
-func (x *ToolResult) GetContent() string {
-	if x != nil {
-		return x.Content
-	}
-	return ""
-}
-
-func (x *ToolResult) GetWholeBytes() uint64 {
-	if x != nil {
-		return x.WholeBytes
-	}
-	return 0
-}
-
-func (x *ToolResult) GetImages() []string {
-	if x != nil {
-		return x.Images
-	}
-	return nil
-}
-
-// Message is a whole message.
-type Message struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Who said it.
-	Role Role `protobuf:"varint,1,opt,name=role,proto3,enum=throwbar.agent.v1.Role" json:"role,omitempty"`
-	// What was said.
-	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	// The message's id, if it was said to the agent.
-	MessageId string `protobuf:"bytes,3,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
-	// Who said it, if it was said to the agent.
-	Sender        *Sender `protobuf:"bytes,4,opt,name=sender,proto3" json:"sender,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Message) Reset() {
-	*x = Message{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[25]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Message) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Message) ProtoMessage() {}
-
-func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[25]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Message.ProtoReflect.Descriptor instead.
-func (*Message) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{25}
-}
-
-func (x *Message) GetRole() Role {
-	if x != nil {
-		return x.Role
-	}
-	return Role_ROLE_UNSPECIFIED
-}
-
-func (x *Message) GetText() string {
-	if x != nil {
-		return x.Text
-	}
-	return ""
-}
-
-func (x *Message) GetMessageId() string {
-	if x != nil {
-		return x.MessageId
-	}
-	return ""
-}
-
-func (x *Message) GetSender() *Sender {
-	if x != nil {
-		return x.Sender
-	}
-	return nil
-}
-
-// Notice is something that the person should know.
-type Notice struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it is, for example loop_limit.
-	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
-	// The text.
-	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	// Whether saying "go on" goes on from here.
-	CanContinue   bool `protobuf:"varint,3,opt,name=can_continue,json=canContinue,proto3" json:"can_continue,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Notice) Reset() {
-	*x = Notice{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[26]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Notice) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Notice) ProtoMessage() {}
-
-func (x *Notice) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[26]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Notice.ProtoReflect.Descriptor instead.
-func (*Notice) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{26}
-}
-
-func (x *Notice) GetCode() string {
-	if x != nil {
-		return x.Code
-	}
-	return ""
-}
-
-func (x *Notice) GetText() string {
-	if x != nil {
-		return x.Text
-	}
-	return ""
-}
-
-func (x *Notice) GetCanContinue() bool {
-	if x != nil {
-		return x.CanContinue
-	}
-	return false
-}
-
-// TurnError is why a turn failed.
-type TurnError struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// What happened and what to do.
-	Message       string `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TurnError) Reset() {
-	*x = TurnError{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[27]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TurnError) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TurnError) ProtoMessage() {}
-
-func (x *TurnError) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[27]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TurnError.ProtoReflect.Descriptor instead.
-func (*TurnError) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{27}
-}
-
-func (x *TurnError) GetMessage() string {
-	if x != nil {
-		return x.Message
-	}
-	return ""
-}
-
-// Usage is what the model counted for one request.
-type Usage struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Tokens read.
-	InputTokens uint64 `protobuf:"varint,1,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
-	// Tokens written.
-	OutputTokens uint64 `protobuf:"varint,2,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
-	// The part of the tokens read that came from the provider's cache.
-	CachedTokens uint64 `protobuf:"varint,3,opt,name=cached_tokens,json=cachedTokens,proto3" json:"cached_tokens,omitempty"`
-	// The part of the tokens written that was reasoning.
-	ReasoningTokens uint64 `protobuf:"varint,4,opt,name=reasoning_tokens,json=reasoningTokens,proto3" json:"reasoning_tokens,omitempty"`
-	// Name of the model.
-	Model         string `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Usage) Reset() {
-	*x = Usage{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[28]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Usage) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Usage) ProtoMessage() {}
-
-func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[28]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Usage.ProtoReflect.Descriptor instead.
-func (*Usage) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{28}
-}
-
-func (x *Usage) GetInputTokens() uint64 {
-	if x != nil {
-		return x.InputTokens
-	}
-	return 0
-}
-
-func (x *Usage) GetOutputTokens() uint64 {
-	if x != nil {
-		return x.OutputTokens
-	}
-	return 0
-}
-
-func (x *Usage) GetCachedTokens() uint64 {
-	if x != nil {
-		return x.CachedTokens
-	}
-	return 0
-}
-
-func (x *Usage) GetReasoningTokens() uint64 {
-	if x != nil {
-		return x.ReasoningTokens
-	}
-	return 0
-}
-
-func (x *Usage) GetModel() string {
-	if x != nil {
-		return x.Model
-	}
-	return ""
-}
-
-// TurnEnded is the last event of a turn.
-type TurnEnded struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Why it ended.
-	Reason        TurnEnd `protobuf:"varint,1,opt,name=reason,proto3,enum=throwbar.agent.v1.TurnEnd" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TurnEnded) Reset() {
-	*x = TurnEnded{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[29]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TurnEnded) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TurnEnded) ProtoMessage() {}
-
-func (x *TurnEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[29]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TurnEnded.ProtoReflect.Descriptor instead.
-func (*TurnEnded) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{29}
-}
-
-func (x *TurnEnded) GetReason() TurnEnd {
-	if x != nil {
-		return x.Reason
-	}
-	return TurnEnd_TURN_END_UNSPECIFIED
 }
 
 // StopTurnRequest asks to stop a turn.
@@ -2729,7 +689,7 @@ type StopTurnRequest struct {
 
 func (x *StopTurnRequest) Reset() {
 	*x = StopTurnRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[30]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2741,7 +701,7 @@ func (x *StopTurnRequest) String() string {
 func (*StopTurnRequest) ProtoMessage() {}
 
 func (x *StopTurnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[30]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2754,7 +714,7 @@ func (x *StopTurnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopTurnRequest.ProtoReflect.Descriptor instead.
 func (*StopTurnRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *StopTurnRequest) GetConversationId() string {
@@ -2775,7 +735,7 @@ type StopTurnResponse struct {
 
 func (x *StopTurnResponse) Reset() {
 	*x = StopTurnResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[31]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2787,7 +747,7 @@ func (x *StopTurnResponse) String() string {
 func (*StopTurnResponse) ProtoMessage() {}
 
 func (x *StopTurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[31]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2800,7 +760,7 @@ func (x *StopTurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopTurnResponse.ProtoReflect.Descriptor instead.
 func (*StopTurnResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *StopTurnResponse) GetStopped() bool {
@@ -2808,306 +768,6 @@ func (x *StopTurnResponse) GetStopped() bool {
 		return x.Stopped
 	}
 	return false
-}
-
-// Conversation is one thread with the agent.
-type Conversation struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its id.
-	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	// The shortest prefix, of at least four characters, that names it among the open ones.
-	Handle string `protobuf:"bytes,2,opt,name=handle,proto3" json:"handle,omitempty"`
-	// Its title.
-	Title string `protobuf:"bytes,3,opt,name=title,proto3" json:"title,omitempty"`
-	// Whether a turn runs in it.
-	Running bool `protobuf:"varint,4,opt,name=running,proto3" json:"running,omitempty"`
-	// When it began.
-	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// When something last happened in it.
-	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
-	// Whether it is archived.
-	Archived bool `protobuf:"varint,7,opt,name=archived,proto3" json:"archived,omitempty"`
-	// What it does.
-	Status ConversationStatus `protobuf:"varint,8,opt,name=status,proto3,enum=throwbar.agent.v1.ConversationStatus" json:"status,omitempty"`
-	// How many messages wait in it.
-	Queued uint32 `protobuf:"varint,9,opt,name=queued,proto3" json:"queued,omitempty"`
-	// Its own settings.
-	Settings *ConversationSettings `protobuf:"bytes,10,opt,name=settings,proto3" json:"settings,omitempty"`
-	// The conversation whose agent started it; empty if a person did.
-	ParentId string `protobuf:"bytes,11,opt,name=parent_id,json=parentId,proto3" json:"parent_id,omitempty"`
-	// Name of the agent's definition, if it was started from one.
-	Agent string `protobuf:"bytes,12,opt,name=agent,proto3" json:"agent,omitempty"`
-	// How often agents may still wake it before a person writes in it.
-	WakesLeft uint32 `protobuf:"varint,13,opt,name=wakes_left,json=wakesLeft,proto3" json:"wakes_left,omitempty"`
-	// Number of its last event.
-	Sequence      uint64 `protobuf:"varint,14,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Conversation) Reset() {
-	*x = Conversation{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[32]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Conversation) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Conversation) ProtoMessage() {}
-
-func (x *Conversation) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[32]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Conversation.ProtoReflect.Descriptor instead.
-func (*Conversation) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{32}
-}
-
-func (x *Conversation) GetConversationId() string {
-	if x != nil {
-		return x.ConversationId
-	}
-	return ""
-}
-
-func (x *Conversation) GetHandle() string {
-	if x != nil {
-		return x.Handle
-	}
-	return ""
-}
-
-func (x *Conversation) GetTitle() string {
-	if x != nil {
-		return x.Title
-	}
-	return ""
-}
-
-func (x *Conversation) GetRunning() bool {
-	if x != nil {
-		return x.Running
-	}
-	return false
-}
-
-func (x *Conversation) GetCreatedAt() *timestamppb.Timestamp {
-	if x != nil {
-		return x.CreatedAt
-	}
-	return nil
-}
-
-func (x *Conversation) GetUpdatedAt() *timestamppb.Timestamp {
-	if x != nil {
-		return x.UpdatedAt
-	}
-	return nil
-}
-
-func (x *Conversation) GetArchived() bool {
-	if x != nil {
-		return x.Archived
-	}
-	return false
-}
-
-func (x *Conversation) GetStatus() ConversationStatus {
-	if x != nil {
-		return x.Status
-	}
-	return ConversationStatus_CONVERSATION_STATUS_UNSPECIFIED
-}
-
-func (x *Conversation) GetQueued() uint32 {
-	if x != nil {
-		return x.Queued
-	}
-	return 0
-}
-
-func (x *Conversation) GetSettings() *ConversationSettings {
-	if x != nil {
-		return x.Settings
-	}
-	return nil
-}
-
-func (x *Conversation) GetParentId() string {
-	if x != nil {
-		return x.ParentId
-	}
-	return ""
-}
-
-func (x *Conversation) GetAgent() string {
-	if x != nil {
-		return x.Agent
-	}
-	return ""
-}
-
-func (x *Conversation) GetWakesLeft() uint32 {
-	if x != nil {
-		return x.WakesLeft
-	}
-	return 0
-}
-
-func (x *Conversation) GetSequence() uint64 {
-	if x != nil {
-		return x.Sequence
-	}
-	return 0
-}
-
-// ConversationSettings are what a conversation has of its own.
-type ConversationSettings struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// What its agent is told beside the server's own rules, which always hold.
-	Prompt string `protobuf:"bytes,1,opt,name=prompt,proto3" json:"prompt,omitempty"`
-	// Which model answers.
-	Model *ModelChoice `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
-	// Which tools its agent has.
-	Grants *Grants `protobuf:"bytes,3,opt,name=grants,proto3" json:"grants,omitempty"`
-	// Folder that its work is about, on whatever device that is; told to the agent.
-	WorkingDirectory string `protobuf:"bytes,4,opt,name=working_directory,json=workingDirectory,proto3" json:"working_directory,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
-}
-
-func (x *ConversationSettings) Reset() {
-	*x = ConversationSettings{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[33]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ConversationSettings) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ConversationSettings) ProtoMessage() {}
-
-func (x *ConversationSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[33]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ConversationSettings.ProtoReflect.Descriptor instead.
-func (*ConversationSettings) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{33}
-}
-
-func (x *ConversationSettings) GetPrompt() string {
-	if x != nil {
-		return x.Prompt
-	}
-	return ""
-}
-
-func (x *ConversationSettings) GetModel() *ModelChoice {
-	if x != nil {
-		return x.Model
-	}
-	return nil
-}
-
-func (x *ConversationSettings) GetGrants() *Grants {
-	if x != nil {
-		return x.Grants
-	}
-	return nil
-}
-
-func (x *ConversationSettings) GetWorkingDirectory() string {
-	if x != nil {
-		return x.WorkingDirectory
-	}
-	return ""
-}
-
-// Grants are which tools a conversation's agent has. What policy forbids stays forbidden whatever they say.
-type Grants struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Names or groups of tools; every command and query if empty.
-	Only []string `protobuf:"bytes,1,rep,name=only,proto3" json:"only,omitempty"`
-	// Names of tools that are off unless they are named here, as sendToConversation. Groups do not cover them.
-	Extra []string `protobuf:"bytes,2,rep,name=extra,proto3" json:"extra,omitempty"`
-	// Names or groups of tools that it does not have, whatever else is said.
-	Denied        []string `protobuf:"bytes,3,rep,name=denied,proto3" json:"denied,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Grants) Reset() {
-	*x = Grants{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[34]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Grants) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Grants) ProtoMessage() {}
-
-func (x *Grants) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[34]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Grants.ProtoReflect.Descriptor instead.
-func (*Grants) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{34}
-}
-
-func (x *Grants) GetOnly() []string {
-	if x != nil {
-		return x.Only
-	}
-	return nil
-}
-
-func (x *Grants) GetExtra() []string {
-	if x != nil {
-		return x.Extra
-	}
-	return nil
-}
-
-func (x *Grants) GetDenied() []string {
-	if x != nil {
-		return x.Denied
-	}
-	return nil
 }
 
 // ListQueueRequest asks for the messages that wait.
@@ -3125,7 +785,7 @@ type ListQueueRequest struct {
 
 func (x *ListQueueRequest) Reset() {
 	*x = ListQueueRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[35]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3137,7 +797,7 @@ func (x *ListQueueRequest) String() string {
 func (*ListQueueRequest) ProtoMessage() {}
 
 func (x *ListQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[35]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3150,7 +810,7 @@ func (x *ListQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{35}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListQueueRequest) GetConversationId() string {
@@ -3187,7 +847,7 @@ type ListQueueResponse struct {
 
 func (x *ListQueueResponse) Reset() {
 	*x = ListQueueResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[36]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3199,7 +859,7 @@ func (x *ListQueueResponse) String() string {
 func (*ListQueueResponse) ProtoMessage() {}
 
 func (x *ListQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[36]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3212,7 +872,7 @@ func (x *ListQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{36}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListQueueResponse) GetMessages() []*QueuedMessage {
@@ -3244,7 +904,7 @@ type EditQueuedRequest struct {
 
 func (x *EditQueuedRequest) Reset() {
 	*x = EditQueuedRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[37]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3256,7 +916,7 @@ func (x *EditQueuedRequest) String() string {
 func (*EditQueuedRequest) ProtoMessage() {}
 
 func (x *EditQueuedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[37]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3269,7 +929,7 @@ func (x *EditQueuedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditQueuedRequest.ProtoReflect.Descriptor instead.
 func (*EditQueuedRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{37}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *EditQueuedRequest) GetConversationId() string {
@@ -3304,7 +964,7 @@ type EditQueuedResponse struct {
 
 func (x *EditQueuedResponse) Reset() {
 	*x = EditQueuedResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[38]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3316,7 +976,7 @@ func (x *EditQueuedResponse) String() string {
 func (*EditQueuedResponse) ProtoMessage() {}
 
 func (x *EditQueuedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[38]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3329,7 +989,7 @@ func (x *EditQueuedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditQueuedResponse.ProtoReflect.Descriptor instead.
 func (*EditQueuedResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{38}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *EditQueuedResponse) GetMessage() *QueuedMessage {
@@ -3352,7 +1012,7 @@ type RemoveQueuedRequest struct {
 
 func (x *RemoveQueuedRequest) Reset() {
 	*x = RemoveQueuedRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[39]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3364,7 +1024,7 @@ func (x *RemoveQueuedRequest) String() string {
 func (*RemoveQueuedRequest) ProtoMessage() {}
 
 func (x *RemoveQueuedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[39]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3377,7 +1037,7 @@ func (x *RemoveQueuedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveQueuedRequest.ProtoReflect.Descriptor instead.
 func (*RemoveQueuedRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{39}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RemoveQueuedRequest) GetConversationId() string {
@@ -3403,7 +1063,7 @@ type RemoveQueuedResponse struct {
 
 func (x *RemoveQueuedResponse) Reset() {
 	*x = RemoveQueuedResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[40]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3415,7 +1075,7 @@ func (x *RemoveQueuedResponse) String() string {
 func (*RemoveQueuedResponse) ProtoMessage() {}
 
 func (x *RemoveQueuedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[40]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3428,1373 +1088,7 @@ func (x *RemoveQueuedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveQueuedResponse.ProtoReflect.Descriptor instead.
 func (*RemoveQueuedResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{40}
-}
-
-// CreateConversationRequest begins a conversation.
-type CreateConversationRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its title; made from the first message if left out.
-	Title string `protobuf:"bytes,1,opt,name=title,proto3" json:"title,omitempty"`
-	// Its settings.
-	Settings *ConversationSettings `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`
-	// Begin it as this agent: its definition gives prompt, models and tools.
-	Agent         string `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CreateConversationRequest) Reset() {
-	*x = CreateConversationRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[41]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CreateConversationRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CreateConversationRequest) ProtoMessage() {}
-
-func (x *CreateConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[41]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CreateConversationRequest.ProtoReflect.Descriptor instead.
-func (*CreateConversationRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{41}
-}
-
-func (x *CreateConversationRequest) GetTitle() string {
-	if x != nil {
-		return x.Title
-	}
-	return ""
-}
-
-func (x *CreateConversationRequest) GetSettings() *ConversationSettings {
-	if x != nil {
-		return x.Settings
-	}
-	return nil
-}
-
-func (x *CreateConversationRequest) GetAgent() string {
-	if x != nil {
-		return x.Agent
-	}
-	return ""
-}
-
-// CreateConversationResponse has the conversation.
-type CreateConversationResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The conversation.
-	Conversation  *Conversation `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CreateConversationResponse) Reset() {
-	*x = CreateConversationResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[42]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CreateConversationResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CreateConversationResponse) ProtoMessage() {}
-
-func (x *CreateConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[42]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CreateConversationResponse.ProtoReflect.Descriptor instead.
-func (*CreateConversationResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{42}
-}
-
-func (x *CreateConversationResponse) GetConversation() *Conversation {
-	if x != nil {
-		return x.Conversation
-	}
-	return nil
-}
-
-// GetConversationRequest asks for a conversation.
-type GetConversationRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The conversation.
-	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
-}
-
-func (x *GetConversationRequest) Reset() {
-	*x = GetConversationRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[43]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetConversationRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetConversationRequest) ProtoMessage() {}
-
-func (x *GetConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[43]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetConversationRequest.ProtoReflect.Descriptor instead.
-func (*GetConversationRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{43}
-}
-
-func (x *GetConversationRequest) GetConversationId() string {
-	if x != nil {
-		return x.ConversationId
-	}
-	return ""
-}
-
-// GetConversationResponse has the conversation.
-type GetConversationResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The conversation.
-	Conversation  *Conversation `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetConversationResponse) Reset() {
-	*x = GetConversationResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[44]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetConversationResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetConversationResponse) ProtoMessage() {}
-
-func (x *GetConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[44]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetConversationResponse.ProtoReflect.Descriptor instead.
-func (*GetConversationResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{44}
-}
-
-func (x *GetConversationResponse) GetConversation() *Conversation {
-	if x != nil {
-		return x.Conversation
-	}
-	return nil
-}
-
-// UpdateConversationRequest changes a conversation. What is left out stays as it is.
-type UpdateConversationRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The conversation.
-	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	// Its title.
-	Title *string `protobuf:"bytes,2,opt,name=title,proto3,oneof" json:"title,omitempty"`
-	// What its agent is told beside the server's own rules.
-	Prompt *string `protobuf:"bytes,3,opt,name=prompt,proto3,oneof" json:"prompt,omitempty"`
-	// Which model answers.
-	Model *ModelChoice `protobuf:"bytes,4,opt,name=model,proto3" json:"model,omitempty"`
-	// Which tools its agent has.
-	Grants *Grants `protobuf:"bytes,5,opt,name=grants,proto3" json:"grants,omitempty"`
-	// Folder that its work is about.
-	WorkingDirectory *string `protobuf:"bytes,6,opt,name=working_directory,json=workingDirectory,proto3,oneof" json:"working_directory,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
-}
-
-func (x *UpdateConversationRequest) Reset() {
-	*x = UpdateConversationRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[45]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *UpdateConversationRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*UpdateConversationRequest) ProtoMessage() {}
-
-func (x *UpdateConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[45]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use UpdateConversationRequest.ProtoReflect.Descriptor instead.
-func (*UpdateConversationRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{45}
-}
-
-func (x *UpdateConversationRequest) GetConversationId() string {
-	if x != nil {
-		return x.ConversationId
-	}
-	return ""
-}
-
-func (x *UpdateConversationRequest) GetTitle() string {
-	if x != nil && x.Title != nil {
-		return *x.Title
-	}
-	return ""
-}
-
-func (x *UpdateConversationRequest) GetPrompt() string {
-	if x != nil && x.Prompt != nil {
-		return *x.Prompt
-	}
-	return ""
-}
-
-func (x *UpdateConversationRequest) GetModel() *ModelChoice {
-	if x != nil {
-		return x.Model
-	}
-	return nil
-}
-
-func (x *UpdateConversationRequest) GetGrants() *Grants {
-	if x != nil {
-		return x.Grants
-	}
-	return nil
-}
-
-func (x *UpdateConversationRequest) GetWorkingDirectory() string {
-	if x != nil && x.WorkingDirectory != nil {
-		return *x.WorkingDirectory
-	}
-	return ""
-}
-
-// UpdateConversationResponse has the conversation.
-type UpdateConversationResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The conversation.
-	Conversation  *Conversation `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *UpdateConversationResponse) Reset() {
-	*x = UpdateConversationResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[46]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *UpdateConversationResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*UpdateConversationResponse) ProtoMessage() {}
-
-func (x *UpdateConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[46]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use UpdateConversationResponse.ProtoReflect.Descriptor instead.
-func (*UpdateConversationResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{46}
-}
-
-func (x *UpdateConversationResponse) GetConversation() *Conversation {
-	if x != nil {
-		return x.Conversation
-	}
-	return nil
-}
-
-// ArchiveConversationRequest archives a conversation.
-type ArchiveConversationRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The conversation.
-	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
-}
-
-func (x *ArchiveConversationRequest) Reset() {
-	*x = ArchiveConversationRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[47]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ArchiveConversationRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ArchiveConversationRequest) ProtoMessage() {}
-
-func (x *ArchiveConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[47]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ArchiveConversationRequest.ProtoReflect.Descriptor instead.
-func (*ArchiveConversationRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{47}
-}
-
-func (x *ArchiveConversationRequest) GetConversationId() string {
-	if x != nil {
-		return x.ConversationId
-	}
-	return ""
-}
-
-// ArchiveConversationResponse has the conversation.
-type ArchiveConversationResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The conversation.
-	Conversation  *Conversation `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ArchiveConversationResponse) Reset() {
-	*x = ArchiveConversationResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[48]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ArchiveConversationResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ArchiveConversationResponse) ProtoMessage() {}
-
-func (x *ArchiveConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[48]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ArchiveConversationResponse.ProtoReflect.Descriptor instead.
-func (*ArchiveConversationResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{48}
-}
-
-func (x *ArchiveConversationResponse) GetConversation() *Conversation {
-	if x != nil {
-		return x.Conversation
-	}
-	return nil
-}
-
-// ReopenConversationRequest opens a conversation again.
-type ReopenConversationRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The whole id of the conversation.
-	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
-}
-
-func (x *ReopenConversationRequest) Reset() {
-	*x = ReopenConversationRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[49]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReopenConversationRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReopenConversationRequest) ProtoMessage() {}
-
-func (x *ReopenConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[49]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReopenConversationRequest.ProtoReflect.Descriptor instead.
-func (*ReopenConversationRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{49}
-}
-
-func (x *ReopenConversationRequest) GetConversationId() string {
-	if x != nil {
-		return x.ConversationId
-	}
-	return ""
-}
-
-// ReopenConversationResponse has the conversation.
-type ReopenConversationResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The conversation.
-	Conversation  *Conversation `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReopenConversationResponse) Reset() {
-	*x = ReopenConversationResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[50]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReopenConversationResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReopenConversationResponse) ProtoMessage() {}
-
-func (x *ReopenConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[50]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReopenConversationResponse.ProtoReflect.Descriptor instead.
-func (*ReopenConversationResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{50}
-}
-
-func (x *ReopenConversationResponse) GetConversation() *Conversation {
-	if x != nil {
-		return x.Conversation
-	}
-	return nil
-}
-
-// ResolveConversationRequest asks what a handle means.
-type ResolveConversationRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The handle, or any beginning of an id.
-	Reference     string `protobuf:"bytes,1,opt,name=reference,proto3" json:"reference,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ResolveConversationRequest) Reset() {
-	*x = ResolveConversationRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[51]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ResolveConversationRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ResolveConversationRequest) ProtoMessage() {}
-
-func (x *ResolveConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[51]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ResolveConversationRequest.ProtoReflect.Descriptor instead.
-func (*ResolveConversationRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{51}
-}
-
-func (x *ResolveConversationRequest) GetReference() string {
-	if x != nil {
-		return x.Reference
-	}
-	return ""
-}
-
-// ResolveConversationResponse says what a handle means.
-type ResolveConversationResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// One if it is plain, several if it is ambiguous, none if no open conversation begins like that.
-	Conversations []*Conversation `protobuf:"bytes,1,rep,name=conversations,proto3" json:"conversations,omitempty"`
-	// Whether it means exactly one.
-	Resolved      bool `protobuf:"varint,2,opt,name=resolved,proto3" json:"resolved,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ResolveConversationResponse) Reset() {
-	*x = ResolveConversationResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[52]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ResolveConversationResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ResolveConversationResponse) ProtoMessage() {}
-
-func (x *ResolveConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[52]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ResolveConversationResponse.ProtoReflect.Descriptor instead.
-func (*ResolveConversationResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{52}
-}
-
-func (x *ResolveConversationResponse) GetConversations() []*Conversation {
-	if x != nil {
-		return x.Conversations
-	}
-	return nil
-}
-
-func (x *ResolveConversationResponse) GetResolved() bool {
-	if x != nil {
-		return x.Resolved
-	}
-	return false
-}
-
-// GetToolOutputRequest asks for the whole text of a tool's answer.
-type GetToolOutputRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The conversation.
-	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	// The call.
-	CallId string `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
-	// Where to begin, in bytes.
-	Offset        uint64 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetToolOutputRequest) Reset() {
-	*x = GetToolOutputRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[53]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetToolOutputRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetToolOutputRequest) ProtoMessage() {}
-
-func (x *GetToolOutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[53]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetToolOutputRequest.ProtoReflect.Descriptor instead.
-func (*GetToolOutputRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{53}
-}
-
-func (x *GetToolOutputRequest) GetConversationId() string {
-	if x != nil {
-		return x.ConversationId
-	}
-	return ""
-}
-
-func (x *GetToolOutputRequest) GetCallId() string {
-	if x != nil {
-		return x.CallId
-	}
-	return ""
-}
-
-func (x *GetToolOutputRequest) GetOffset() uint64 {
-	if x != nil {
-		return x.Offset
-	}
-	return 0
-}
-
-// GetToolOutputResponse has a piece of the text.
-type GetToolOutputResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The piece, at most 1 MiB, cut between characters.
-	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
-	// How many bytes the whole text has.
-	WholeBytes uint64 `protobuf:"varint,2,opt,name=whole_bytes,json=wholeBytes,proto3" json:"whole_bytes,omitempty"`
-	// Where to go on, in bytes; zero at the end.
-	NextOffset    uint64 `protobuf:"varint,3,opt,name=next_offset,json=nextOffset,proto3" json:"next_offset,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetToolOutputResponse) Reset() {
-	*x = GetToolOutputResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[54]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetToolOutputResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetToolOutputResponse) ProtoMessage() {}
-
-func (x *GetToolOutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[54]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetToolOutputResponse.ProtoReflect.Descriptor instead.
-func (*GetToolOutputResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{54}
-}
-
-func (x *GetToolOutputResponse) GetText() string {
-	if x != nil {
-		return x.Text
-	}
-	return ""
-}
-
-func (x *GetToolOutputResponse) GetWholeBytes() uint64 {
-	if x != nil {
-		return x.WholeBytes
-	}
-	return 0
-}
-
-func (x *GetToolOutputResponse) GetNextOffset() uint64 {
-	if x != nil {
-		return x.NextOffset
-	}
-	return 0
-}
-
-// ListToolsRequest asks for the tools.
-type ListToolsRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Say for this conversation which of them its agent has.
-	ConversationId *string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3,oneof" json:"conversation_id,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
-}
-
-func (x *ListToolsRequest) Reset() {
-	*x = ListToolsRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[55]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListToolsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListToolsRequest) ProtoMessage() {}
-
-func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[55]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListToolsRequest.ProtoReflect.Descriptor instead.
-func (*ListToolsRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{55}
-}
-
-func (x *ListToolsRequest) GetConversationId() string {
-	if x != nil && x.ConversationId != nil {
-		return *x.ConversationId
-	}
-	return ""
-}
-
-// ListToolsResponse lists the tools.
-type ListToolsResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The tools, by name.
-	Tools         []*ToolInfo `protobuf:"bytes,1,rep,name=tools,proto3" json:"tools,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListToolsResponse) Reset() {
-	*x = ListToolsResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[56]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListToolsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListToolsResponse) ProtoMessage() {}
-
-func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[56]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListToolsResponse.ProtoReflect.Descriptor instead.
-func (*ListToolsResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{56}
-}
-
-func (x *ListToolsResponse) GetTools() []*ToolInfo {
-	if x != nil {
-		return x.Tools
-	}
-	return nil
-}
-
-// ToolInfo is one tool.
-type ToolInfo struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its name.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Its group.
-	Group string `protobuf:"bytes,2,opt,name=group,proto3" json:"group,omitempty"`
-	// What it does, in one line.
-	Summary string `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
-	// Off unless a conversation's grants name it.
-	Granted bool `protobuf:"varint,4,opt,name=granted,proto3" json:"granted,omitempty"`
-	// Whether the conversation's agent has it; if no conversation was named, whether a new one's has.
-	Available     bool `protobuf:"varint,5,opt,name=available,proto3" json:"available,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ToolInfo) Reset() {
-	*x = ToolInfo{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[57]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ToolInfo) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ToolInfo) ProtoMessage() {}
-
-func (x *ToolInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[57]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ToolInfo.ProtoReflect.Descriptor instead.
-func (*ToolInfo) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{57}
-}
-
-func (x *ToolInfo) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *ToolInfo) GetGroup() string {
-	if x != nil {
-		return x.Group
-	}
-	return ""
-}
-
-func (x *ToolInfo) GetSummary() string {
-	if x != nil {
-		return x.Summary
-	}
-	return ""
-}
-
-func (x *ToolInfo) GetGranted() bool {
-	if x != nil {
-		return x.Granted
-	}
-	return false
-}
-
-func (x *ToolInfo) GetAvailable() bool {
-	if x != nil {
-		return x.Available
-	}
-	return false
-}
-
-// ListModelsRequest asks for the models.
-type ListModelsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListModelsRequest) Reset() {
-	*x = ListModelsRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[58]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListModelsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListModelsRequest) ProtoMessage() {}
-
-func (x *ListModelsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[58]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListModelsRequest.ProtoReflect.Descriptor instead.
-func (*ListModelsRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{58}
-}
-
-// ListModelsResponse lists the models.
-type ListModelsResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The models, the default first, then in the order in which they are asked when one does not answer.
-	Models        []*ModelInfo `protobuf:"bytes,1,rep,name=models,proto3" json:"models,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListModelsResponse) Reset() {
-	*x = ListModelsResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[59]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListModelsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListModelsResponse) ProtoMessage() {}
-
-func (x *ListModelsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[59]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListModelsResponse.ProtoReflect.Descriptor instead.
-func (*ListModelsResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{59}
-}
-
-func (x *ListModelsResponse) GetModels() []*ModelInfo {
-	if x != nil {
-		return x.Models
-	}
-	return nil
-}
-
-// ModelInfo is one model.
-type ModelInfo struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The name by which it is chosen.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Name of the model at its provider.
-	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
-	// Host of its provider.
-	Host string `protobuf:"bytes,3,opt,name=host,proto3" json:"host,omitempty"`
-	// How many tokens it reads at most; zero if not known.
-	ContextTokens uint64 `protobuf:"varint,4,opt,name=context_tokens,json=contextTokens,proto3" json:"context_tokens,omitempty"`
-	// Whether it can see images.
-	Images        bool `protobuf:"varint,5,opt,name=images,proto3" json:"images,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ModelInfo) Reset() {
-	*x = ModelInfo{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[60]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ModelInfo) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ModelInfo) ProtoMessage() {}
-
-func (x *ModelInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[60]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ModelInfo.ProtoReflect.Descriptor instead.
-func (*ModelInfo) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{60}
-}
-
-func (x *ModelInfo) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *ModelInfo) GetModel() string {
-	if x != nil {
-		return x.Model
-	}
-	return ""
-}
-
-func (x *ModelInfo) GetHost() string {
-	if x != nil {
-		return x.Host
-	}
-	return ""
-}
-
-func (x *ModelInfo) GetContextTokens() uint64 {
-	if x != nil {
-		return x.ContextTokens
-	}
-	return 0
-}
-
-func (x *ModelInfo) GetImages() bool {
-	if x != nil {
-		return x.Images
-	}
-	return false
-}
-
-// ListAgentsRequest asks for the agents that are defined.
-type ListAgentsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListAgentsRequest) Reset() {
-	*x = ListAgentsRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[61]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListAgentsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListAgentsRequest) ProtoMessage() {}
-
-func (x *ListAgentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[61]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListAgentsRequest.ProtoReflect.Descriptor instead.
-func (*ListAgentsRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{61}
-}
-
-// ListAgentsResponse lists the agents that are defined.
-type ListAgentsResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The agents, by name.
-	Agents        []*AgentInfo `protobuf:"bytes,1,rep,name=agents,proto3" json:"agents,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListAgentsResponse) Reset() {
-	*x = ListAgentsResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[62]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListAgentsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListAgentsResponse) ProtoMessage() {}
-
-func (x *ListAgentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[62]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListAgentsResponse.ProtoReflect.Descriptor instead.
-func (*ListAgentsResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{62}
-}
-
-func (x *ListAgentsResponse) GetAgents() []*AgentInfo {
-	if x != nil {
-		return x.Agents
-	}
-	return nil
-}
-
-// AgentInfo is one agent that is defined.
-type AgentInfo struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its name.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// What it is for.
-	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
-	// Which models answer.
-	Model *ModelChoice `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"`
-	// Which tools it has.
-	Grants        *Grants `protobuf:"bytes,4,opt,name=grants,proto3" json:"grants,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AgentInfo) Reset() {
-	*x = AgentInfo{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[63]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AgentInfo) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AgentInfo) ProtoMessage() {}
-
-func (x *AgentInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[63]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AgentInfo.ProtoReflect.Descriptor instead.
-func (*AgentInfo) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{63}
-}
-
-func (x *AgentInfo) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *AgentInfo) GetDescription() string {
-	if x != nil {
-		return x.Description
-	}
-	return ""
-}
-
-func (x *AgentInfo) GetModel() *ModelChoice {
-	if x != nil {
-		return x.Model
-	}
-	return nil
-}
-
-func (x *AgentInfo) GetGrants() *Grants {
-	if x != nil {
-		return x.Grants
-	}
-	return nil
-}
-
-// ListConversationsRequest asks for conversations.
-type ListConversationsRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Most rows in one answer; 100 if left out.
-	PageSize *uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3,oneof" json:"page_size,omitempty"`
-	// Where to go on: the next_page_token of the answer before.
-	PageToken *string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3,oneof" json:"page_token,omitempty"`
-	// Which ones; the open ones and the archived ones if left out.
-	Filter        ConversationFilter `protobuf:"varint,3,opt,name=filter,proto3,enum=throwbar.agent.v1.ConversationFilter" json:"filter,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListConversationsRequest) Reset() {
-	*x = ListConversationsRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[64]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListConversationsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListConversationsRequest) ProtoMessage() {}
-
-func (x *ListConversationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[64]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListConversationsRequest.ProtoReflect.Descriptor instead.
-func (*ListConversationsRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{64}
-}
-
-func (x *ListConversationsRequest) GetPageSize() uint32 {
-	if x != nil && x.PageSize != nil {
-		return *x.PageSize
-	}
-	return 0
-}
-
-func (x *ListConversationsRequest) GetPageToken() string {
-	if x != nil && x.PageToken != nil {
-		return *x.PageToken
-	}
-	return ""
-}
-
-func (x *ListConversationsRequest) GetFilter() ConversationFilter {
-	if x != nil {
-		return x.Filter
-	}
-	return ConversationFilter_CONVERSATION_FILTER_UNSPECIFIED
-}
-
-// ListConversationsResponse lists conversations, the last used first.
-type ListConversationsResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The conversations.
-	Conversations []*Conversation `protobuf:"bytes,1,rep,name=conversations,proto3" json:"conversations,omitempty"`
-	// Where to go on; empty at the end.
-	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListConversationsResponse) Reset() {
-	*x = ListConversationsResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[65]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListConversationsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListConversationsResponse) ProtoMessage() {}
-
-func (x *ListConversationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[65]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListConversationsResponse.ProtoReflect.Descriptor instead.
-func (*ListConversationsResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{65}
-}
-
-func (x *ListConversationsResponse) GetConversations() []*Conversation {
-	if x != nil {
-		return x.Conversations
-	}
-	return nil
-}
-
-func (x *ListConversationsResponse) GetNextPageToken() string {
-	if x != nil {
-		return x.NextPageToken
-	}
-	return ""
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 // ListEventsRequest asks for the events of a conversation.
@@ -4812,7 +1106,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[66]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4824,7 +1118,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[66]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4837,7 +1131,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{66}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListEventsRequest) GetConversationId() string {
@@ -4874,7 +1168,7 @@ type ListEventsResponse struct {
 
 func (x *ListEventsResponse) Reset() {
 	*x = ListEventsResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[67]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4886,7 +1180,7 @@ func (x *ListEventsResponse) String() string {
 func (*ListEventsResponse) ProtoMessage() {}
 
 func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[67]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4899,7 +1193,7 @@ func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListEventsResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{67}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListEventsResponse) GetEvents() []*Event {
@@ -4925,7 +1219,7 @@ type GetModelRequest struct {
 
 func (x *GetModelRequest) Reset() {
 	*x = GetModelRequest{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[68]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4937,7 +1231,7 @@ func (x *GetModelRequest) String() string {
 func (*GetModelRequest) ProtoMessage() {}
 
 func (x *GetModelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[68]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4950,7 +1244,7 @@ func (x *GetModelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetModelRequest.ProtoReflect.Descriptor instead.
 func (*GetModelRequest) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{68}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 // GetModelResponse says whether a model is set.
@@ -4966,7 +1260,7 @@ type GetModelResponse struct {
 
 func (x *GetModelResponse) Reset() {
 	*x = GetModelResponse{}
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[69]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4978,7 +1272,7 @@ func (x *GetModelResponse) String() string {
 func (*GetModelResponse) ProtoMessage() {}
 
 func (x *GetModelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[69]
+	mi := &file_throwbar_agent_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4991,7 +1285,7 @@ func (x *GetModelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetModelResponse.ProtoReflect.Descriptor instead.
 func (*GetModelResponse) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{69}
+	return file_throwbar_agent_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetModelResponse) GetModel() string {
@@ -5012,7 +1306,7 @@ var File_throwbar_agent_v1_agent_proto protoreflect.FileDescriptor
 
 const file_throwbar_agent_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x1dthrowbar/agent/v1/agent.proto\x12\x11throwbar.agent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a throwbar/agent/v1/facility.proto\x1a\x1fthrowbar/option/v1/option.proto\"\xcb\x02\n" +
+	"\x1dthrowbar/agent/v1/agent.proto\x12\x11throwbar.agent.v1\x1a\x1bbuf/validate/validate.proto\x1a$throwbar/agent/v1/conversation.proto\x1a\x1dthrowbar/agent/v1/event.proto\x1a throwbar/agent/v1/facility.proto\x1a\x1fthrowbar/agent/v1/request.proto\x1a\x1fthrowbar/option/v1/option.proto\"\xcb\x02\n" +
 	"\vChatRequest\x127\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x04\x18@H\x00R\x0econversationId\x88\x01\x01\x12%\n" +
 	"\amessage\x18\x02 \x01(\tB\v\xbaH\br\x06\x10\x01\x18\xa0\x8d\x06R\amessage\x12\x1a\n" +
@@ -5022,10 +1316,7 @@ const file_throwbar_agent_v1_agent_proto_rawDesc = "" +
 	"message_id\x18\x05 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01H\x01R\tmessageId\x88\x01\x01\x124\n" +
 	"\x05model\x18\x06 \x01(\v2\x1e.throwbar.agent.v1.ModelChoiceR\x05modelB\x12\n" +
 	"\x10_conversation_idB\r\n" +
-	"\v_message_id\"[\n" +
-	"\vModelChoice\x12+\n" +
-	"\x06models\x18\x01 \x03(\tB\x13\xbaH\x10\x92\x01\r\x10\b\x18\x01\"\ar\x05\x10\x01\x18\x80\x01R\x06models\x12\x1f\n" +
-	"\x06effort\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18 R\x06effort\"{\n" +
+	"\v_message_id\"{\n" +
 	"\fChatResponse\x12.\n" +
 	"\x05event\x18\x01 \x01(\v2\x18.throwbar.agent.v1.EventR\x05event\x12;\n" +
 	"\baccepted\x18\x02 \x01(\v2\x1f.throwbar.agent.v1.SendResponseR\baccepted\"\xaf\x02\n" +
@@ -5063,156 +1354,11 @@ const file_throwbar_agent_v1_agent_proto_rawDesc = "" +
 	"\fUnknownPlace\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\"F\n" +
 	"\x05Alive\x12=\n" +
-	"\x06status\x18\x01 \x01(\x0e2%.throwbar.agent.v1.ConversationStatusR\x06status\"\xe0\v\n" +
-	"\x05Event\x12\x1a\n" +
-	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12.\n" +
-	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12'\n" +
-	"\x0fconversation_id\x18\x03 \x01(\tR\x0econversationId\x12\x17\n" +
-	"\aturn_id\x18\x04 \x01(\tR\x06turnId\x12C\n" +
-	"\fturn_started\x18\x05 \x01(\v2\x1e.throwbar.agent.v1.TurnStartedH\x00R\vturnStarted\x12=\n" +
-	"\n" +
-	"text_delta\x18\x06 \x01(\v2\x1c.throwbar.agent.v1.TextDeltaH\x00R\ttextDelta\x12L\n" +
-	"\x0freasoning_delta\x18\a \x01(\v2!.throwbar.agent.v1.ReasoningDeltaH\x00R\x0ereasoningDelta\x12:\n" +
-	"\ttool_call\x18\b \x01(\v2\x1b.throwbar.agent.v1.ToolCallH\x00R\btoolCall\x12@\n" +
-	"\vtool_result\x18\t \x01(\v2\x1d.throwbar.agent.v1.ToolResultH\x00R\n" +
-	"toolResult\x126\n" +
-	"\amessage\x18\n" +
-	" \x01(\v2\x1a.throwbar.agent.v1.MessageH\x00R\amessage\x123\n" +
-	"\x06notice\x18\v \x01(\v2\x19.throwbar.agent.v1.NoticeH\x00R\x06notice\x124\n" +
-	"\x05error\x18\f \x01(\v2\x1c.throwbar.agent.v1.TurnErrorH\x00R\x05error\x120\n" +
-	"\x05usage\x18\r \x01(\v2\x18.throwbar.agent.v1.UsageH\x00R\x05usage\x12=\n" +
-	"\n" +
-	"turn_ended\x18\x0e \x01(\v2\x1c.throwbar.agent.v1.TurnEndedH\x00R\tturnEnded\x12U\n" +
-	"\x12approval_requested\x18\x0f \x01(\v2$.throwbar.agent.v1.ApprovalRequestedH\x00R\x11approvalRequested\x12R\n" +
-	"\x11approval_resolved\x18\x10 \x01(\v2#.throwbar.agent.v1.ApprovalResolvedH\x00R\x10approvalResolved\x12:\n" +
-	"\x06queued\x18\x11 \x01(\v2 .throwbar.agent.v1.QueuedMessageH\x00R\x06queued\x12E\n" +
-	"\fqueue_edited\x18\x12 \x01(\v2 .throwbar.agent.v1.QueuedMessageH\x00R\vqueueEdited\x12F\n" +
-	"\rqueue_removed\x18\x13 \x01(\v2\x1f.throwbar.agent.v1.QueueRemovedH\x00R\fqueueRemoved\x12T\n" +
-	"\x14conversation_changed\x18\x14 \x01(\v2\x1f.throwbar.agent.v1.ConversationH\x00R\x13conversationChanged\x12C\n" +
-	"\fturn_resumed\x18\x15 \x01(\v2\x1e.throwbar.agent.v1.TurnResumedH\x00R\vturnResumed\x12F\n" +
-	"\rchild_changed\x18\x16 \x01(\v2\x1f.throwbar.agent.v1.ChildChangedH\x00R\fchildChanged\x12F\n" +
-	"\rmodel_changed\x18\x17 \x01(\v2\x1f.throwbar.agent.v1.ModelChangedH\x00R\fmodelChanged\x12<\n" +
-	"\tcompacted\x18\x18 \x01(\v2\x1c.throwbar.agent.v1.CompactedH\x00R\tcompactedB\x06\n" +
-	"\x04kind\"\x95\x01\n" +
-	"\x06Sender\x124\n" +
-	"\aspeaker\x18\x01 \x01(\x0e2\x1a.throwbar.agent.v1.SpeakerR\aspeaker\x12'\n" +
-	"\x0fconversation_id\x18\x02 \x01(\tR\x0econversationId\x12\x16\n" +
-	"\x06handle\x18\x03 \x01(\tR\x06handle\x12\x14\n" +
-	"\x05title\x18\x04 \x01(\tR\x05title\"\xe1\x01\n" +
-	"\rQueuedMessage\x12\x1d\n" +
-	"\n" +
-	"message_id\x18\x01 \x01(\tR\tmessageId\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\x121\n" +
-	"\x06sender\x18\x03 \x01(\v2\x19.throwbar.agent.v1.SenderR\x06sender\x12/\n" +
-	"\x04mode\x18\x04 \x01(\x0e2\x1b.throwbar.agent.v1.SendModeR\x04mode\x129\n" +
-	"\n" +
-	"created_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\"-\n" +
-	"\fQueueRemoved\x12\x1d\n" +
-	"\n" +
-	"message_id\x18\x01 \x01(\tR\tmessageId\"\r\n" +
-	"\vTurnResumed\"\xc5\x01\n" +
-	"\fChildChanged\x12'\n" +
-	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x16\n" +
-	"\x06handle\x18\x02 \x01(\tR\x06handle\x12\x14\n" +
-	"\x05agent\x18\x03 \x01(\tR\x05agent\x12=\n" +
-	"\x06status\x18\x04 \x01(\x0e2%.throwbar.agent.v1.ConversationStatusR\x06status\x12\x1f\n" +
-	"\vapproval_id\x18\x05 \x01(\tR\n" +
-	"approvalId\"J\n" +
-	"\fModelChanged\x12\x12\n" +
-	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
-	"\x02to\x18\x02 \x01(\tR\x02to\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"S\n" +
-	"\tCompacted\x12#\n" +
-	"\rbefore_tokens\x18\x01 \x01(\x04R\fbeforeTokens\x12!\n" +
-	"\fafter_tokens\x18\x02 \x01(\x04R\vafterTokens\"n\n" +
-	"\vTurnStarted\x12\x14\n" +
-	"\x05model\x18\x01 \x01(\tR\x05model\x121\n" +
-	"\x06sender\x18\x02 \x01(\v2\x19.throwbar.agent.v1.SenderR\x06sender\x12\x16\n" +
-	"\x06effort\x18\x03 \x01(\tR\x06effort\"\x1f\n" +
-	"\tTextDelta\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\tR\x04text\"$\n" +
-	"\x0eReasoningDelta\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\tR\x04text\"o\n" +
-	"\bToolCall\x12\x17\n" +
-	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
-	"\targuments\x18\x03 \x01(\tR\targuments\x12\x18\n" +
-	"\arepairs\x18\x04 \x03(\tR\arepairs\"\xb4\x01\n" +
-	"\x11ApprovalRequested\x12\x17\n" +
-	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x1f\n" +
-	"\vapproval_id\x18\x02 \x01(\tR\n" +
-	"approvalId\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\x129\n" +
-	"\n" +
-	"expires_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"z\n" +
-	"\x10ApprovalResolved\x12\x17\n" +
-	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x1f\n" +
-	"\vapproval_id\x18\x02 \x01(\tR\n" +
-	"approvalId\x12\x14\n" +
-	"\x05state\x18\x03 \x01(\tR\x05state\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xc2\x01\n" +
-	"\n" +
-	"ToolResult\x12\x17\n" +
-	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\x124\n" +
-	"\aoutcome\x18\x03 \x01(\x0e2\x1a.throwbar.agent.v1.OutcomeR\aoutcome\x12\x18\n" +
-	"\acontent\x18\x04 \x01(\tR\acontent\x12\x1f\n" +
-	"\vwhole_bytes\x18\x05 \x01(\x04R\n" +
-	"wholeBytes\x12\x16\n" +
-	"\x06images\x18\x06 \x03(\tR\x06images\"\x9c\x01\n" +
-	"\aMessage\x12+\n" +
-	"\x04role\x18\x01 \x01(\x0e2\x17.throwbar.agent.v1.RoleR\x04role\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\x12\x1d\n" +
-	"\n" +
-	"message_id\x18\x03 \x01(\tR\tmessageId\x121\n" +
-	"\x06sender\x18\x04 \x01(\v2\x19.throwbar.agent.v1.SenderR\x06sender\"S\n" +
-	"\x06Notice\x12\x12\n" +
-	"\x04code\x18\x01 \x01(\tR\x04code\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\x12!\n" +
-	"\fcan_continue\x18\x03 \x01(\bR\vcanContinue\"%\n" +
-	"\tTurnError\x12\x18\n" +
-	"\amessage\x18\x01 \x01(\tR\amessage\"\xb5\x01\n" +
-	"\x05Usage\x12!\n" +
-	"\finput_tokens\x18\x01 \x01(\x04R\vinputTokens\x12#\n" +
-	"\routput_tokens\x18\x02 \x01(\x04R\foutputTokens\x12#\n" +
-	"\rcached_tokens\x18\x03 \x01(\x04R\fcachedTokens\x12)\n" +
-	"\x10reasoning_tokens\x18\x04 \x01(\x04R\x0freasoningTokens\x12\x14\n" +
-	"\x05model\x18\x05 \x01(\tR\x05model\"?\n" +
-	"\tTurnEnded\x122\n" +
-	"\x06reason\x18\x01 \x01(\x0e2\x1a.throwbar.agent.v1.TurnEndR\x06reason\"E\n" +
+	"\x06status\x18\x01 \x01(\x0e2%.throwbar.agent.v1.ConversationStatusR\x06status\"E\n" +
 	"\x0fStopTurnRequest\x122\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x04\x18@R\x0econversationId\",\n" +
 	"\x10StopTurnResponse\x12\x18\n" +
-	"\astopped\x18\x01 \x01(\bR\astopped\"\x9b\x04\n" +
-	"\fConversation\x12'\n" +
-	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x16\n" +
-	"\x06handle\x18\x02 \x01(\tR\x06handle\x12\x14\n" +
-	"\x05title\x18\x03 \x01(\tR\x05title\x12\x18\n" +
-	"\arunning\x18\x04 \x01(\bR\arunning\x129\n" +
-	"\n" +
-	"created_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x129\n" +
-	"\n" +
-	"updated_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tupdatedAt\x12\x1a\n" +
-	"\barchived\x18\a \x01(\bR\barchived\x12=\n" +
-	"\x06status\x18\b \x01(\x0e2%.throwbar.agent.v1.ConversationStatusR\x06status\x12\x16\n" +
-	"\x06queued\x18\t \x01(\rR\x06queued\x12C\n" +
-	"\bsettings\x18\n" +
-	" \x01(\v2'.throwbar.agent.v1.ConversationSettingsR\bsettings\x12\x1b\n" +
-	"\tparent_id\x18\v \x01(\tR\bparentId\x12\x14\n" +
-	"\x05agent\x18\f \x01(\tR\x05agent\x12\x1d\n" +
-	"\n" +
-	"wakes_left\x18\r \x01(\rR\twakesLeft\x12\x1a\n" +
-	"\bsequence\x18\x0e \x01(\x04R\bsequence\"\xd9\x01\n" +
-	"\x14ConversationSettings\x12!\n" +
-	"\x06prompt\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x18\xa0\x9c\x01R\x06prompt\x124\n" +
-	"\x05model\x18\x02 \x01(\v2\x1e.throwbar.agent.v1.ModelChoiceR\x05model\x121\n" +
-	"\x06grants\x18\x03 \x01(\v2\x19.throwbar.agent.v1.GrantsR\x06grants\x125\n" +
-	"\x11working_directory\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80 R\x10workingDirectory\"\x8b\x01\n" +
-	"\x06Grants\x12(\n" +
-	"\x04only\x18\x01 \x03(\tB\x14\xbaH\x11\x92\x01\x0e\x10\xf4\x03\x18\x01\"\ar\x05\x10\x01\x18\x80\x01R\x04only\x12)\n" +
-	"\x05extra\x18\x02 \x03(\tB\x13\xbaH\x10\x92\x01\r\x102\x18\x01\"\ar\x05\x10\x01\x18\x80\x01R\x05extra\x12,\n" +
-	"\x06denied\x18\x03 \x03(\tB\x14\xbaH\x11\x92\x01\x0e\x10\xf4\x03\x18\x01\"\ar\x05\x10\x01\x18\x80\x01R\x06denied\"\xbf\x01\n" +
+	"\astopped\x18\x01 \x01(\bR\astopped\"\xbf\x01\n" +
 	"\x10ListQueueRequest\x122\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x04\x18@R\x0econversationId\x12,\n" +
 	"\tpage_size\x18\x02 \x01(\rB\n" +
@@ -5236,94 +1382,7 @@ const file_throwbar_agent_v1_agent_proto_rawDesc = "" +
 	"\x0fconversation_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x04\x18@R\x0econversationId\x12(\n" +
 	"\n" +
 	"message_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\tmessageId\"\x16\n" +
-	"\x14RemoveQueuedResponse\"\x9f\x01\n" +
-	"\x19CreateConversationRequest\x12\x1e\n" +
-	"\x05title\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x05title\x12C\n" +
-	"\bsettings\x18\x02 \x01(\v2'.throwbar.agent.v1.ConversationSettingsR\bsettings\x12\x1d\n" +
-	"\x05agent\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\x05agent\"a\n" +
-	"\x1aCreateConversationResponse\x12C\n" +
-	"\fconversation\x18\x01 \x01(\v2\x1f.throwbar.agent.v1.ConversationR\fconversation\"L\n" +
-	"\x16GetConversationRequest\x122\n" +
-	"\x0fconversation_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x04\x18@R\x0econversationId\"^\n" +
-	"\x17GetConversationResponse\x12C\n" +
-	"\fconversation\x18\x01 \x01(\v2\x1f.throwbar.agent.v1.ConversationR\fconversation\"\xee\x02\n" +
-	"\x19UpdateConversationRequest\x122\n" +
-	"\x0fconversation_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x04\x18@R\x0econversationId\x12%\n" +
-	"\x05title\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xc8\x01H\x00R\x05title\x88\x01\x01\x12&\n" +
-	"\x06prompt\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x18\xa0\x9c\x01H\x01R\x06prompt\x88\x01\x01\x124\n" +
-	"\x05model\x18\x04 \x01(\v2\x1e.throwbar.agent.v1.ModelChoiceR\x05model\x121\n" +
-	"\x06grants\x18\x05 \x01(\v2\x19.throwbar.agent.v1.GrantsR\x06grants\x12:\n" +
-	"\x11working_directory\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80 H\x02R\x10workingDirectory\x88\x01\x01B\b\n" +
-	"\x06_titleB\t\n" +
-	"\a_promptB\x14\n" +
-	"\x12_working_directory\"a\n" +
-	"\x1aUpdateConversationResponse\x12C\n" +
-	"\fconversation\x18\x01 \x01(\v2\x1f.throwbar.agent.v1.ConversationR\fconversation\"P\n" +
-	"\x1aArchiveConversationRequest\x122\n" +
-	"\x0fconversation_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x04\x18@R\x0econversationId\"b\n" +
-	"\x1bArchiveConversationResponse\x12C\n" +
-	"\fconversation\x18\x01 \x01(\v2\x1f.throwbar.agent.v1.ConversationR\fconversation\"O\n" +
-	"\x19ReopenConversationRequest\x122\n" +
-	"\x0fconversation_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x04\x18@R\x0econversationId\"a\n" +
-	"\x1aReopenConversationResponse\x12C\n" +
-	"\fconversation\x18\x01 \x01(\v2\x1f.throwbar.agent.v1.ConversationR\fconversation\"C\n" +
-	"\x1aResolveConversationRequest\x12%\n" +
-	"\treference\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18@R\treference\"\x80\x01\n" +
-	"\x1bResolveConversationResponse\x12E\n" +
-	"\rconversations\x18\x01 \x03(\v2\x1f.throwbar.agent.v1.ConversationR\rconversations\x12\x1a\n" +
-	"\bresolved\x18\x02 \x01(\bR\bresolved\"\x87\x01\n" +
-	"\x14GetToolOutputRequest\x122\n" +
-	"\x0fconversation_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x04\x18@R\x0econversationId\x12#\n" +
-	"\acall_id\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\x06callId\x12\x16\n" +
-	"\x06offset\x18\x03 \x01(\x04R\x06offset\"m\n" +
-	"\x15GetToolOutputResponse\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\tR\x04text\x12\x1f\n" +
-	"\vwhole_bytes\x18\x02 \x01(\x04R\n" +
-	"wholeBytes\x12\x1f\n" +
-	"\vnext_offset\x18\x03 \x01(\x04R\n" +
-	"nextOffset\"_\n" +
-	"\x10ListToolsRequest\x127\n" +
-	"\x0fconversation_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x04\x18@H\x00R\x0econversationId\x88\x01\x01B\x12\n" +
-	"\x10_conversation_id\"F\n" +
-	"\x11ListToolsResponse\x121\n" +
-	"\x05tools\x18\x01 \x03(\v2\x1b.throwbar.agent.v1.ToolInfoR\x05tools\"\x86\x01\n" +
-	"\bToolInfo\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05group\x18\x02 \x01(\tR\x05group\x12\x18\n" +
-	"\asummary\x18\x03 \x01(\tR\asummary\x12\x18\n" +
-	"\agranted\x18\x04 \x01(\bR\agranted\x12\x1c\n" +
-	"\tavailable\x18\x05 \x01(\bR\tavailable\"\x13\n" +
-	"\x11ListModelsRequest\"J\n" +
-	"\x12ListModelsResponse\x124\n" +
-	"\x06models\x18\x01 \x03(\v2\x1c.throwbar.agent.v1.ModelInfoR\x06models\"\x88\x01\n" +
-	"\tModelInfo\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05model\x18\x02 \x01(\tR\x05model\x12\x12\n" +
-	"\x04host\x18\x03 \x01(\tR\x04host\x12%\n" +
-	"\x0econtext_tokens\x18\x04 \x01(\x04R\rcontextTokens\x12\x16\n" +
-	"\x06images\x18\x05 \x01(\bR\x06images\"\x13\n" +
-	"\x11ListAgentsRequest\"J\n" +
-	"\x12ListAgentsResponse\x124\n" +
-	"\x06agents\x18\x01 \x03(\v2\x1c.throwbar.agent.v1.AgentInfoR\x06agents\"\xaa\x01\n" +
-	"\tAgentInfo\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
-	"\vdescription\x18\x02 \x01(\tR\vdescription\x124\n" +
-	"\x05model\x18\x03 \x01(\v2\x1e.throwbar.agent.v1.ModelChoiceR\x05model\x121\n" +
-	"\x06grants\x18\x04 \x01(\v2\x19.throwbar.agent.v1.GrantsR\x06grants\"\xdc\x01\n" +
-	"\x18ListConversationsRequest\x12,\n" +
-	"\tpage_size\x18\x01 \x01(\rB\n" +
-	"\xbaH\a*\x05\x18\xe8\a(\x01H\x00R\bpageSize\x88\x01\x01\x12,\n" +
-	"\n" +
-	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02H\x01R\tpageToken\x88\x01\x01\x12G\n" +
-	"\x06filter\x18\x03 \x01(\x0e2%.throwbar.agent.v1.ConversationFilterB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06filterB\f\n" +
-	"\n" +
-	"_page_sizeB\r\n" +
-	"\v_page_token\"\x8a\x01\n" +
-	"\x19ListConversationsResponse\x12E\n" +
-	"\rconversations\x18\x01 \x03(\v2\x1f.throwbar.agent.v1.ConversationR\rconversations\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xc0\x01\n" +
+	"\x14RemoveQueuedResponse\"\xc0\x01\n" +
 	"\x11ListEventsRequest\x122\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x04\x18@R\x0econversationId\x12,\n" +
 	"\tpage_size\x18\x02 \x01(\rB\n" +
@@ -5339,34 +1398,7 @@ const file_throwbar_agent_v1_agent_proto_rawDesc = "" +
 	"\x0fGetModelRequest\"<\n" +
 	"\x10GetModelResponse\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12\x12\n" +
-	"\x04hint\x18\x02 \x01(\tR\x04hint*O\n" +
-	"\bSendMode\x12\x19\n" +
-	"\x15SEND_MODE_UNSPECIFIED\x10\x00\x12\x13\n" +
-	"\x0fSEND_MODE_QUEUE\x10\x01\x12\x13\n" +
-	"\x0fSEND_MODE_STEER\x10\x02*I\n" +
-	"\aSpeaker\x12\x17\n" +
-	"\x13SPEAKER_UNSPECIFIED\x10\x00\x12\x12\n" +
-	"\x0eSPEAKER_PERSON\x10\x01\x12\x11\n" +
-	"\rSPEAKER_AGENT\x10\x02*a\n" +
-	"\aOutcome\x12\x17\n" +
-	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n" +
-	"\x11OUTCOME_SUCCEEDED\x10\x01\x12\x12\n" +
-	"\x0eOUTCOME_FAILED\x10\x02\x12\x12\n" +
-	"\x0eOUTCOME_DENIED\x10\x03*?\n" +
-	"\x04Role\x12\x14\n" +
-	"\x10ROLE_UNSPECIFIED\x10\x00\x12\r\n" +
-	"\tROLE_USER\x10\x01\x12\x12\n" +
-	"\x0eROLE_ASSISTANT\x10\x02*y\n" +
-	"\aTurnEnd\x12\x18\n" +
-	"\x14TURN_END_UNSPECIFIED\x10\x00\x12\x15\n" +
-	"\x11TURN_END_ANSWERED\x10\x01\x12\x14\n" +
-	"\x10TURN_END_STOPPED\x10\x02\x12\x13\n" +
-	"\x0fTURN_END_FAILED\x10\x03\x12\x12\n" +
-	"\x0eTURN_END_LIMIT\x10\x04*y\n" +
-	"\x12ConversationFilter\x12#\n" +
-	"\x1fCONVERSATION_FILTER_UNSPECIFIED\x10\x00\x12\x1c\n" +
-	"\x18CONVERSATION_FILTER_OPEN\x10\x01\x12 \n" +
-	"\x1cCONVERSATION_FILTER_ARCHIVED\x10\x022\xfc\x10\n" +
+	"\x04hint\x18\x02 \x01(\tR\x04hint2\xfc\x10\n" +
 	"\fAgentService\x12Q\n" +
 	"\x04Chat\x12\x1e.throwbar.agent.v1.ChatRequest\x1a\x1f.throwbar.agent.v1.ChatResponse\"\x06\xca\xf3\x18\x02\b\x030\x01\x12O\n" +
 	"\x04Send\x12\x1e.throwbar.agent.v1.SendRequest\x1a\x1f.throwbar.agent.v1.SendResponse\"\x06\xca\xf3\x18\x02\b\x03\x12x\n" +
@@ -5405,205 +1437,120 @@ func file_throwbar_agent_v1_agent_proto_rawDescGZIP() []byte {
 	return file_throwbar_agent_v1_agent_proto_rawDescData
 }
 
-var file_throwbar_agent_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_throwbar_agent_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
+var file_throwbar_agent_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_throwbar_agent_v1_agent_proto_goTypes = []any{
-	(SendMode)(0),                       // 0: throwbar.agent.v1.SendMode
-	(Speaker)(0),                        // 1: throwbar.agent.v1.Speaker
-	(Outcome)(0),                        // 2: throwbar.agent.v1.Outcome
-	(Role)(0),                           // 3: throwbar.agent.v1.Role
-	(TurnEnd)(0),                        // 4: throwbar.agent.v1.TurnEnd
-	(ConversationFilter)(0),             // 5: throwbar.agent.v1.ConversationFilter
-	(*ChatRequest)(nil),                 // 6: throwbar.agent.v1.ChatRequest
-	(*ModelChoice)(nil),                 // 7: throwbar.agent.v1.ModelChoice
-	(*ChatResponse)(nil),                // 8: throwbar.agent.v1.ChatResponse
-	(*SendRequest)(nil),                 // 9: throwbar.agent.v1.SendRequest
-	(*SendResponse)(nil),                // 10: throwbar.agent.v1.SendResponse
-	(*WatchConversationRequest)(nil),    // 11: throwbar.agent.v1.WatchConversationRequest
-	(*WatchConversationResponse)(nil),   // 12: throwbar.agent.v1.WatchConversationResponse
-	(*CaughtUp)(nil),                    // 13: throwbar.agent.v1.CaughtUp
-	(*UnknownPlace)(nil),                // 14: throwbar.agent.v1.UnknownPlace
-	(*Alive)(nil),                       // 15: throwbar.agent.v1.Alive
-	(*Event)(nil),                       // 16: throwbar.agent.v1.Event
-	(*Sender)(nil),                      // 17: throwbar.agent.v1.Sender
-	(*QueuedMessage)(nil),               // 18: throwbar.agent.v1.QueuedMessage
-	(*QueueRemoved)(nil),                // 19: throwbar.agent.v1.QueueRemoved
-	(*TurnResumed)(nil),                 // 20: throwbar.agent.v1.TurnResumed
-	(*ChildChanged)(nil),                // 21: throwbar.agent.v1.ChildChanged
-	(*ModelChanged)(nil),                // 22: throwbar.agent.v1.ModelChanged
-	(*Compacted)(nil),                   // 23: throwbar.agent.v1.Compacted
-	(*TurnStarted)(nil),                 // 24: throwbar.agent.v1.TurnStarted
-	(*TextDelta)(nil),                   // 25: throwbar.agent.v1.TextDelta
-	(*ReasoningDelta)(nil),              // 26: throwbar.agent.v1.ReasoningDelta
-	(*ToolCall)(nil),                    // 27: throwbar.agent.v1.ToolCall
-	(*ApprovalRequested)(nil),           // 28: throwbar.agent.v1.ApprovalRequested
-	(*ApprovalResolved)(nil),            // 29: throwbar.agent.v1.ApprovalResolved
-	(*ToolResult)(nil),                  // 30: throwbar.agent.v1.ToolResult
-	(*Message)(nil),                     // 31: throwbar.agent.v1.Message
-	(*Notice)(nil),                      // 32: throwbar.agent.v1.Notice
-	(*TurnError)(nil),                   // 33: throwbar.agent.v1.TurnError
-	(*Usage)(nil),                       // 34: throwbar.agent.v1.Usage
-	(*TurnEnded)(nil),                   // 35: throwbar.agent.v1.TurnEnded
-	(*StopTurnRequest)(nil),             // 36: throwbar.agent.v1.StopTurnRequest
-	(*StopTurnResponse)(nil),            // 37: throwbar.agent.v1.StopTurnResponse
-	(*Conversation)(nil),                // 38: throwbar.agent.v1.Conversation
-	(*ConversationSettings)(nil),        // 39: throwbar.agent.v1.ConversationSettings
-	(*Grants)(nil),                      // 40: throwbar.agent.v1.Grants
-	(*ListQueueRequest)(nil),            // 41: throwbar.agent.v1.ListQueueRequest
-	(*ListQueueResponse)(nil),           // 42: throwbar.agent.v1.ListQueueResponse
-	(*EditQueuedRequest)(nil),           // 43: throwbar.agent.v1.EditQueuedRequest
-	(*EditQueuedResponse)(nil),          // 44: throwbar.agent.v1.EditQueuedResponse
-	(*RemoveQueuedRequest)(nil),         // 45: throwbar.agent.v1.RemoveQueuedRequest
-	(*RemoveQueuedResponse)(nil),        // 46: throwbar.agent.v1.RemoveQueuedResponse
-	(*CreateConversationRequest)(nil),   // 47: throwbar.agent.v1.CreateConversationRequest
-	(*CreateConversationResponse)(nil),  // 48: throwbar.agent.v1.CreateConversationResponse
-	(*GetConversationRequest)(nil),      // 49: throwbar.agent.v1.GetConversationRequest
-	(*GetConversationResponse)(nil),     // 50: throwbar.agent.v1.GetConversationResponse
-	(*UpdateConversationRequest)(nil),   // 51: throwbar.agent.v1.UpdateConversationRequest
-	(*UpdateConversationResponse)(nil),  // 52: throwbar.agent.v1.UpdateConversationResponse
-	(*ArchiveConversationRequest)(nil),  // 53: throwbar.agent.v1.ArchiveConversationRequest
-	(*ArchiveConversationResponse)(nil), // 54: throwbar.agent.v1.ArchiveConversationResponse
-	(*ReopenConversationRequest)(nil),   // 55: throwbar.agent.v1.ReopenConversationRequest
-	(*ReopenConversationResponse)(nil),  // 56: throwbar.agent.v1.ReopenConversationResponse
-	(*ResolveConversationRequest)(nil),  // 57: throwbar.agent.v1.ResolveConversationRequest
-	(*ResolveConversationResponse)(nil), // 58: throwbar.agent.v1.ResolveConversationResponse
-	(*GetToolOutputRequest)(nil),        // 59: throwbar.agent.v1.GetToolOutputRequest
-	(*GetToolOutputResponse)(nil),       // 60: throwbar.agent.v1.GetToolOutputResponse
-	(*ListToolsRequest)(nil),            // 61: throwbar.agent.v1.ListToolsRequest
-	(*ListToolsResponse)(nil),           // 62: throwbar.agent.v1.ListToolsResponse
-	(*ToolInfo)(nil),                    // 63: throwbar.agent.v1.ToolInfo
-	(*ListModelsRequest)(nil),           // 64: throwbar.agent.v1.ListModelsRequest
-	(*ListModelsResponse)(nil),          // 65: throwbar.agent.v1.ListModelsResponse
-	(*ModelInfo)(nil),                   // 66: throwbar.agent.v1.ModelInfo
-	(*ListAgentsRequest)(nil),           // 67: throwbar.agent.v1.ListAgentsRequest
-	(*ListAgentsResponse)(nil),          // 68: throwbar.agent.v1.ListAgentsResponse
-	(*AgentInfo)(nil),                   // 69: throwbar.agent.v1.AgentInfo
-	(*ListConversationsRequest)(nil),    // 70: throwbar.agent.v1.ListConversationsRequest
-	(*ListConversationsResponse)(nil),   // 71: throwbar.agent.v1.ListConversationsResponse
-	(*ListEventsRequest)(nil),           // 72: throwbar.agent.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),          // 73: throwbar.agent.v1.ListEventsResponse
-	(*GetModelRequest)(nil),             // 74: throwbar.agent.v1.GetModelRequest
-	(*GetModelResponse)(nil),            // 75: throwbar.agent.v1.GetModelResponse
-	(Delivery)(0),                       // 76: throwbar.agent.v1.Delivery
-	(ConversationStatus)(0),             // 77: throwbar.agent.v1.ConversationStatus
-	(*timestamppb.Timestamp)(nil),       // 78: google.protobuf.Timestamp
+	(*ChatRequest)(nil),                 // 0: throwbar.agent.v1.ChatRequest
+	(*ChatResponse)(nil),                // 1: throwbar.agent.v1.ChatResponse
+	(*SendRequest)(nil),                 // 2: throwbar.agent.v1.SendRequest
+	(*SendResponse)(nil),                // 3: throwbar.agent.v1.SendResponse
+	(*WatchConversationRequest)(nil),    // 4: throwbar.agent.v1.WatchConversationRequest
+	(*WatchConversationResponse)(nil),   // 5: throwbar.agent.v1.WatchConversationResponse
+	(*CaughtUp)(nil),                    // 6: throwbar.agent.v1.CaughtUp
+	(*UnknownPlace)(nil),                // 7: throwbar.agent.v1.UnknownPlace
+	(*Alive)(nil),                       // 8: throwbar.agent.v1.Alive
+	(*StopTurnRequest)(nil),             // 9: throwbar.agent.v1.StopTurnRequest
+	(*StopTurnResponse)(nil),            // 10: throwbar.agent.v1.StopTurnResponse
+	(*ListQueueRequest)(nil),            // 11: throwbar.agent.v1.ListQueueRequest
+	(*ListQueueResponse)(nil),           // 12: throwbar.agent.v1.ListQueueResponse
+	(*EditQueuedRequest)(nil),           // 13: throwbar.agent.v1.EditQueuedRequest
+	(*EditQueuedResponse)(nil),          // 14: throwbar.agent.v1.EditQueuedResponse
+	(*RemoveQueuedRequest)(nil),         // 15: throwbar.agent.v1.RemoveQueuedRequest
+	(*RemoveQueuedResponse)(nil),        // 16: throwbar.agent.v1.RemoveQueuedResponse
+	(*ListEventsRequest)(nil),           // 17: throwbar.agent.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),          // 18: throwbar.agent.v1.ListEventsResponse
+	(*GetModelRequest)(nil),             // 19: throwbar.agent.v1.GetModelRequest
+	(*GetModelResponse)(nil),            // 20: throwbar.agent.v1.GetModelResponse
+	(SendMode)(0),                       // 21: throwbar.agent.v1.SendMode
+	(*ModelChoice)(nil),                 // 22: throwbar.agent.v1.ModelChoice
+	(*Event)(nil),                       // 23: throwbar.agent.v1.Event
+	(Delivery)(0),                       // 24: throwbar.agent.v1.Delivery
+	(ConversationStatus)(0),             // 25: throwbar.agent.v1.ConversationStatus
+	(*QueuedMessage)(nil),               // 26: throwbar.agent.v1.QueuedMessage
+	(*CreateConversationRequest)(nil),   // 27: throwbar.agent.v1.CreateConversationRequest
+	(*GetConversationRequest)(nil),      // 28: throwbar.agent.v1.GetConversationRequest
+	(*UpdateConversationRequest)(nil),   // 29: throwbar.agent.v1.UpdateConversationRequest
+	(*ArchiveConversationRequest)(nil),  // 30: throwbar.agent.v1.ArchiveConversationRequest
+	(*ReopenConversationRequest)(nil),   // 31: throwbar.agent.v1.ReopenConversationRequest
+	(*ResolveConversationRequest)(nil),  // 32: throwbar.agent.v1.ResolveConversationRequest
+	(*GetToolOutputRequest)(nil),        // 33: throwbar.agent.v1.GetToolOutputRequest
+	(*ListToolsRequest)(nil),            // 34: throwbar.agent.v1.ListToolsRequest
+	(*ListModelsRequest)(nil),           // 35: throwbar.agent.v1.ListModelsRequest
+	(*ListAgentsRequest)(nil),           // 36: throwbar.agent.v1.ListAgentsRequest
+	(*ListConversationsRequest)(nil),    // 37: throwbar.agent.v1.ListConversationsRequest
+	(*CreateConversationResponse)(nil),  // 38: throwbar.agent.v1.CreateConversationResponse
+	(*GetConversationResponse)(nil),     // 39: throwbar.agent.v1.GetConversationResponse
+	(*UpdateConversationResponse)(nil),  // 40: throwbar.agent.v1.UpdateConversationResponse
+	(*ArchiveConversationResponse)(nil), // 41: throwbar.agent.v1.ArchiveConversationResponse
+	(*ReopenConversationResponse)(nil),  // 42: throwbar.agent.v1.ReopenConversationResponse
+	(*ResolveConversationResponse)(nil), // 43: throwbar.agent.v1.ResolveConversationResponse
+	(*GetToolOutputResponse)(nil),       // 44: throwbar.agent.v1.GetToolOutputResponse
+	(*ListToolsResponse)(nil),           // 45: throwbar.agent.v1.ListToolsResponse
+	(*ListModelsResponse)(nil),          // 46: throwbar.agent.v1.ListModelsResponse
+	(*ListAgentsResponse)(nil),          // 47: throwbar.agent.v1.ListAgentsResponse
+	(*ListConversationsResponse)(nil),   // 48: throwbar.agent.v1.ListConversationsResponse
 }
 var file_throwbar_agent_v1_agent_proto_depIdxs = []int32{
-	0,  // 0: throwbar.agent.v1.ChatRequest.mode:type_name -> throwbar.agent.v1.SendMode
-	7,  // 1: throwbar.agent.v1.ChatRequest.model:type_name -> throwbar.agent.v1.ModelChoice
-	16, // 2: throwbar.agent.v1.ChatResponse.event:type_name -> throwbar.agent.v1.Event
-	10, // 3: throwbar.agent.v1.ChatResponse.accepted:type_name -> throwbar.agent.v1.SendResponse
-	0,  // 4: throwbar.agent.v1.SendRequest.mode:type_name -> throwbar.agent.v1.SendMode
-	7,  // 5: throwbar.agent.v1.SendRequest.model:type_name -> throwbar.agent.v1.ModelChoice
-	76, // 6: throwbar.agent.v1.SendResponse.delivery:type_name -> throwbar.agent.v1.Delivery
-	16, // 7: throwbar.agent.v1.WatchConversationResponse.event:type_name -> throwbar.agent.v1.Event
-	13, // 8: throwbar.agent.v1.WatchConversationResponse.caught_up:type_name -> throwbar.agent.v1.CaughtUp
-	14, // 9: throwbar.agent.v1.WatchConversationResponse.unknown_place:type_name -> throwbar.agent.v1.UnknownPlace
-	15, // 10: throwbar.agent.v1.WatchConversationResponse.alive:type_name -> throwbar.agent.v1.Alive
-	77, // 11: throwbar.agent.v1.CaughtUp.status:type_name -> throwbar.agent.v1.ConversationStatus
-	77, // 12: throwbar.agent.v1.Alive.status:type_name -> throwbar.agent.v1.ConversationStatus
-	78, // 13: throwbar.agent.v1.Event.time:type_name -> google.protobuf.Timestamp
-	24, // 14: throwbar.agent.v1.Event.turn_started:type_name -> throwbar.agent.v1.TurnStarted
-	25, // 15: throwbar.agent.v1.Event.text_delta:type_name -> throwbar.agent.v1.TextDelta
-	26, // 16: throwbar.agent.v1.Event.reasoning_delta:type_name -> throwbar.agent.v1.ReasoningDelta
-	27, // 17: throwbar.agent.v1.Event.tool_call:type_name -> throwbar.agent.v1.ToolCall
-	30, // 18: throwbar.agent.v1.Event.tool_result:type_name -> throwbar.agent.v1.ToolResult
-	31, // 19: throwbar.agent.v1.Event.message:type_name -> throwbar.agent.v1.Message
-	32, // 20: throwbar.agent.v1.Event.notice:type_name -> throwbar.agent.v1.Notice
-	33, // 21: throwbar.agent.v1.Event.error:type_name -> throwbar.agent.v1.TurnError
-	34, // 22: throwbar.agent.v1.Event.usage:type_name -> throwbar.agent.v1.Usage
-	35, // 23: throwbar.agent.v1.Event.turn_ended:type_name -> throwbar.agent.v1.TurnEnded
-	28, // 24: throwbar.agent.v1.Event.approval_requested:type_name -> throwbar.agent.v1.ApprovalRequested
-	29, // 25: throwbar.agent.v1.Event.approval_resolved:type_name -> throwbar.agent.v1.ApprovalResolved
-	18, // 26: throwbar.agent.v1.Event.queued:type_name -> throwbar.agent.v1.QueuedMessage
-	18, // 27: throwbar.agent.v1.Event.queue_edited:type_name -> throwbar.agent.v1.QueuedMessage
-	19, // 28: throwbar.agent.v1.Event.queue_removed:type_name -> throwbar.agent.v1.QueueRemoved
-	38, // 29: throwbar.agent.v1.Event.conversation_changed:type_name -> throwbar.agent.v1.Conversation
-	20, // 30: throwbar.agent.v1.Event.turn_resumed:type_name -> throwbar.agent.v1.TurnResumed
-	21, // 31: throwbar.agent.v1.Event.child_changed:type_name -> throwbar.agent.v1.ChildChanged
-	22, // 32: throwbar.agent.v1.Event.model_changed:type_name -> throwbar.agent.v1.ModelChanged
-	23, // 33: throwbar.agent.v1.Event.compacted:type_name -> throwbar.agent.v1.Compacted
-	1,  // 34: throwbar.agent.v1.Sender.speaker:type_name -> throwbar.agent.v1.Speaker
-	17, // 35: throwbar.agent.v1.QueuedMessage.sender:type_name -> throwbar.agent.v1.Sender
-	0,  // 36: throwbar.agent.v1.QueuedMessage.mode:type_name -> throwbar.agent.v1.SendMode
-	78, // 37: throwbar.agent.v1.QueuedMessage.created_at:type_name -> google.protobuf.Timestamp
-	77, // 38: throwbar.agent.v1.ChildChanged.status:type_name -> throwbar.agent.v1.ConversationStatus
-	17, // 39: throwbar.agent.v1.TurnStarted.sender:type_name -> throwbar.agent.v1.Sender
-	78, // 40: throwbar.agent.v1.ApprovalRequested.expires_at:type_name -> google.protobuf.Timestamp
-	2,  // 41: throwbar.agent.v1.ToolResult.outcome:type_name -> throwbar.agent.v1.Outcome
-	3,  // 42: throwbar.agent.v1.Message.role:type_name -> throwbar.agent.v1.Role
-	17, // 43: throwbar.agent.v1.Message.sender:type_name -> throwbar.agent.v1.Sender
-	4,  // 44: throwbar.agent.v1.TurnEnded.reason:type_name -> throwbar.agent.v1.TurnEnd
-	78, // 45: throwbar.agent.v1.Conversation.created_at:type_name -> google.protobuf.Timestamp
-	78, // 46: throwbar.agent.v1.Conversation.updated_at:type_name -> google.protobuf.Timestamp
-	77, // 47: throwbar.agent.v1.Conversation.status:type_name -> throwbar.agent.v1.ConversationStatus
-	39, // 48: throwbar.agent.v1.Conversation.settings:type_name -> throwbar.agent.v1.ConversationSettings
-	7,  // 49: throwbar.agent.v1.ConversationSettings.model:type_name -> throwbar.agent.v1.ModelChoice
-	40, // 50: throwbar.agent.v1.ConversationSettings.grants:type_name -> throwbar.agent.v1.Grants
-	18, // 51: throwbar.agent.v1.ListQueueResponse.messages:type_name -> throwbar.agent.v1.QueuedMessage
-	18, // 52: throwbar.agent.v1.EditQueuedResponse.message:type_name -> throwbar.agent.v1.QueuedMessage
-	39, // 53: throwbar.agent.v1.CreateConversationRequest.settings:type_name -> throwbar.agent.v1.ConversationSettings
-	38, // 54: throwbar.agent.v1.CreateConversationResponse.conversation:type_name -> throwbar.agent.v1.Conversation
-	38, // 55: throwbar.agent.v1.GetConversationResponse.conversation:type_name -> throwbar.agent.v1.Conversation
-	7,  // 56: throwbar.agent.v1.UpdateConversationRequest.model:type_name -> throwbar.agent.v1.ModelChoice
-	40, // 57: throwbar.agent.v1.UpdateConversationRequest.grants:type_name -> throwbar.agent.v1.Grants
-	38, // 58: throwbar.agent.v1.UpdateConversationResponse.conversation:type_name -> throwbar.agent.v1.Conversation
-	38, // 59: throwbar.agent.v1.ArchiveConversationResponse.conversation:type_name -> throwbar.agent.v1.Conversation
-	38, // 60: throwbar.agent.v1.ReopenConversationResponse.conversation:type_name -> throwbar.agent.v1.Conversation
-	38, // 61: throwbar.agent.v1.ResolveConversationResponse.conversations:type_name -> throwbar.agent.v1.Conversation
-	63, // 62: throwbar.agent.v1.ListToolsResponse.tools:type_name -> throwbar.agent.v1.ToolInfo
-	66, // 63: throwbar.agent.v1.ListModelsResponse.models:type_name -> throwbar.agent.v1.ModelInfo
-	69, // 64: throwbar.agent.v1.ListAgentsResponse.agents:type_name -> throwbar.agent.v1.AgentInfo
-	7,  // 65: throwbar.agent.v1.AgentInfo.model:type_name -> throwbar.agent.v1.ModelChoice
-	40, // 66: throwbar.agent.v1.AgentInfo.grants:type_name -> throwbar.agent.v1.Grants
-	5,  // 67: throwbar.agent.v1.ListConversationsRequest.filter:type_name -> throwbar.agent.v1.ConversationFilter
-	38, // 68: throwbar.agent.v1.ListConversationsResponse.conversations:type_name -> throwbar.agent.v1.Conversation
-	16, // 69: throwbar.agent.v1.ListEventsResponse.events:type_name -> throwbar.agent.v1.Event
-	6,  // 70: throwbar.agent.v1.AgentService.Chat:input_type -> throwbar.agent.v1.ChatRequest
-	9,  // 71: throwbar.agent.v1.AgentService.Send:input_type -> throwbar.agent.v1.SendRequest
-	11, // 72: throwbar.agent.v1.AgentService.WatchConversation:input_type -> throwbar.agent.v1.WatchConversationRequest
-	36, // 73: throwbar.agent.v1.AgentService.StopTurn:input_type -> throwbar.agent.v1.StopTurnRequest
-	41, // 74: throwbar.agent.v1.AgentService.ListQueue:input_type -> throwbar.agent.v1.ListQueueRequest
-	43, // 75: throwbar.agent.v1.AgentService.EditQueued:input_type -> throwbar.agent.v1.EditQueuedRequest
-	45, // 76: throwbar.agent.v1.AgentService.RemoveQueued:input_type -> throwbar.agent.v1.RemoveQueuedRequest
-	47, // 77: throwbar.agent.v1.AgentService.CreateConversation:input_type -> throwbar.agent.v1.CreateConversationRequest
-	49, // 78: throwbar.agent.v1.AgentService.GetConversation:input_type -> throwbar.agent.v1.GetConversationRequest
-	51, // 79: throwbar.agent.v1.AgentService.UpdateConversation:input_type -> throwbar.agent.v1.UpdateConversationRequest
-	53, // 80: throwbar.agent.v1.AgentService.ArchiveConversation:input_type -> throwbar.agent.v1.ArchiveConversationRequest
-	55, // 81: throwbar.agent.v1.AgentService.ReopenConversation:input_type -> throwbar.agent.v1.ReopenConversationRequest
-	57, // 82: throwbar.agent.v1.AgentService.ResolveConversation:input_type -> throwbar.agent.v1.ResolveConversationRequest
-	59, // 83: throwbar.agent.v1.AgentService.GetToolOutput:input_type -> throwbar.agent.v1.GetToolOutputRequest
-	61, // 84: throwbar.agent.v1.AgentService.ListTools:input_type -> throwbar.agent.v1.ListToolsRequest
-	64, // 85: throwbar.agent.v1.AgentService.ListModels:input_type -> throwbar.agent.v1.ListModelsRequest
-	67, // 86: throwbar.agent.v1.AgentService.ListAgents:input_type -> throwbar.agent.v1.ListAgentsRequest
-	70, // 87: throwbar.agent.v1.AgentService.ListConversations:input_type -> throwbar.agent.v1.ListConversationsRequest
-	72, // 88: throwbar.agent.v1.AgentService.ListEvents:input_type -> throwbar.agent.v1.ListEventsRequest
-	74, // 89: throwbar.agent.v1.AgentService.GetModel:input_type -> throwbar.agent.v1.GetModelRequest
-	8,  // 90: throwbar.agent.v1.AgentService.Chat:output_type -> throwbar.agent.v1.ChatResponse
-	10, // 91: throwbar.agent.v1.AgentService.Send:output_type -> throwbar.agent.v1.SendResponse
-	12, // 92: throwbar.agent.v1.AgentService.WatchConversation:output_type -> throwbar.agent.v1.WatchConversationResponse
-	37, // 93: throwbar.agent.v1.AgentService.StopTurn:output_type -> throwbar.agent.v1.StopTurnResponse
-	42, // 94: throwbar.agent.v1.AgentService.ListQueue:output_type -> throwbar.agent.v1.ListQueueResponse
-	44, // 95: throwbar.agent.v1.AgentService.EditQueued:output_type -> throwbar.agent.v1.EditQueuedResponse
-	46, // 96: throwbar.agent.v1.AgentService.RemoveQueued:output_type -> throwbar.agent.v1.RemoveQueuedResponse
-	48, // 97: throwbar.agent.v1.AgentService.CreateConversation:output_type -> throwbar.agent.v1.CreateConversationResponse
-	50, // 98: throwbar.agent.v1.AgentService.GetConversation:output_type -> throwbar.agent.v1.GetConversationResponse
-	52, // 99: throwbar.agent.v1.AgentService.UpdateConversation:output_type -> throwbar.agent.v1.UpdateConversationResponse
-	54, // 100: throwbar.agent.v1.AgentService.ArchiveConversation:output_type -> throwbar.agent.v1.ArchiveConversationResponse
-	56, // 101: throwbar.agent.v1.AgentService.ReopenConversation:output_type -> throwbar.agent.v1.ReopenConversationResponse
-	58, // 102: throwbar.agent.v1.AgentService.ResolveConversation:output_type -> throwbar.agent.v1.ResolveConversationResponse
-	60, // 103: throwbar.agent.v1.AgentService.GetToolOutput:output_type -> throwbar.agent.v1.GetToolOutputResponse
-	62, // 104: throwbar.agent.v1.AgentService.ListTools:output_type -> throwbar.agent.v1.ListToolsResponse
-	65, // 105: throwbar.agent.v1.AgentService.ListModels:output_type -> throwbar.agent.v1.ListModelsResponse
-	68, // 106: throwbar.agent.v1.AgentService.ListAgents:output_type -> throwbar.agent.v1.ListAgentsResponse
-	71, // 107: throwbar.agent.v1.AgentService.ListConversations:output_type -> throwbar.agent.v1.ListConversationsResponse
-	73, // 108: throwbar.agent.v1.AgentService.ListEvents:output_type -> throwbar.agent.v1.ListEventsResponse
-	75, // 109: throwbar.agent.v1.AgentService.GetModel:output_type -> throwbar.agent.v1.GetModelResponse
-	90, // [90:110] is the sub-list for method output_type
-	70, // [70:90] is the sub-list for method input_type
-	70, // [70:70] is the sub-list for extension type_name
-	70, // [70:70] is the sub-list for extension extendee
-	0,  // [0:70] is the sub-list for field type_name
+	21, // 0: throwbar.agent.v1.ChatRequest.mode:type_name -> throwbar.agent.v1.SendMode
+	22, // 1: throwbar.agent.v1.ChatRequest.model:type_name -> throwbar.agent.v1.ModelChoice
+	23, // 2: throwbar.agent.v1.ChatResponse.event:type_name -> throwbar.agent.v1.Event
+	3,  // 3: throwbar.agent.v1.ChatResponse.accepted:type_name -> throwbar.agent.v1.SendResponse
+	21, // 4: throwbar.agent.v1.SendRequest.mode:type_name -> throwbar.agent.v1.SendMode
+	22, // 5: throwbar.agent.v1.SendRequest.model:type_name -> throwbar.agent.v1.ModelChoice
+	24, // 6: throwbar.agent.v1.SendResponse.delivery:type_name -> throwbar.agent.v1.Delivery
+	23, // 7: throwbar.agent.v1.WatchConversationResponse.event:type_name -> throwbar.agent.v1.Event
+	6,  // 8: throwbar.agent.v1.WatchConversationResponse.caught_up:type_name -> throwbar.agent.v1.CaughtUp
+	7,  // 9: throwbar.agent.v1.WatchConversationResponse.unknown_place:type_name -> throwbar.agent.v1.UnknownPlace
+	8,  // 10: throwbar.agent.v1.WatchConversationResponse.alive:type_name -> throwbar.agent.v1.Alive
+	25, // 11: throwbar.agent.v1.CaughtUp.status:type_name -> throwbar.agent.v1.ConversationStatus
+	25, // 12: throwbar.agent.v1.Alive.status:type_name -> throwbar.agent.v1.ConversationStatus
+	26, // 13: throwbar.agent.v1.ListQueueResponse.messages:type_name -> throwbar.agent.v1.QueuedMessage
+	26, // 14: throwbar.agent.v1.EditQueuedResponse.message:type_name -> throwbar.agent.v1.QueuedMessage
+	23, // 15: throwbar.agent.v1.ListEventsResponse.events:type_name -> throwbar.agent.v1.Event
+	0,  // 16: throwbar.agent.v1.AgentService.Chat:input_type -> throwbar.agent.v1.ChatRequest
+	2,  // 17: throwbar.agent.v1.AgentService.Send:input_type -> throwbar.agent.v1.SendRequest
+	4,  // 18: throwbar.agent.v1.AgentService.WatchConversation:input_type -> throwbar.agent.v1.WatchConversationRequest
+	9,  // 19: throwbar.agent.v1.AgentService.StopTurn:input_type -> throwbar.agent.v1.StopTurnRequest
+	11, // 20: throwbar.agent.v1.AgentService.ListQueue:input_type -> throwbar.agent.v1.ListQueueRequest
+	13, // 21: throwbar.agent.v1.AgentService.EditQueued:input_type -> throwbar.agent.v1.EditQueuedRequest
+	15, // 22: throwbar.agent.v1.AgentService.RemoveQueued:input_type -> throwbar.agent.v1.RemoveQueuedRequest
+	27, // 23: throwbar.agent.v1.AgentService.CreateConversation:input_type -> throwbar.agent.v1.CreateConversationRequest
+	28, // 24: throwbar.agent.v1.AgentService.GetConversation:input_type -> throwbar.agent.v1.GetConversationRequest
+	29, // 25: throwbar.agent.v1.AgentService.UpdateConversation:input_type -> throwbar.agent.v1.UpdateConversationRequest
+	30, // 26: throwbar.agent.v1.AgentService.ArchiveConversation:input_type -> throwbar.agent.v1.ArchiveConversationRequest
+	31, // 27: throwbar.agent.v1.AgentService.ReopenConversation:input_type -> throwbar.agent.v1.ReopenConversationRequest
+	32, // 28: throwbar.agent.v1.AgentService.ResolveConversation:input_type -> throwbar.agent.v1.ResolveConversationRequest
+	33, // 29: throwbar.agent.v1.AgentService.GetToolOutput:input_type -> throwbar.agent.v1.GetToolOutputRequest
+	34, // 30: throwbar.agent.v1.AgentService.ListTools:input_type -> throwbar.agent.v1.ListToolsRequest
+	35, // 31: throwbar.agent.v1.AgentService.ListModels:input_type -> throwbar.agent.v1.ListModelsRequest
+	36, // 32: throwbar.agent.v1.AgentService.ListAgents:input_type -> throwbar.agent.v1.ListAgentsRequest
+	37, // 33: throwbar.agent.v1.AgentService.ListConversations:input_type -> throwbar.agent.v1.ListConversationsRequest
+	17, // 34: throwbar.agent.v1.AgentService.ListEvents:input_type -> throwbar.agent.v1.ListEventsRequest
+	19, // 35: throwbar.agent.v1.AgentService.GetModel:input_type -> throwbar.agent.v1.GetModelRequest
+	1,  // 36: throwbar.agent.v1.AgentService.Chat:output_type -> throwbar.agent.v1.ChatResponse
+	3,  // 37: throwbar.agent.v1.AgentService.Send:output_type -> throwbar.agent.v1.SendResponse
+	5,  // 38: throwbar.agent.v1.AgentService.WatchConversation:output_type -> throwbar.agent.v1.WatchConversationResponse
+	10, // 39: throwbar.agent.v1.AgentService.StopTurn:output_type -> throwbar.agent.v1.StopTurnResponse
+	12, // 40: throwbar.agent.v1.AgentService.ListQueue:output_type -> throwbar.agent.v1.ListQueueResponse
+	14, // 41: throwbar.agent.v1.AgentService.EditQueued:output_type -> throwbar.agent.v1.EditQueuedResponse
+	16, // 42: throwbar.agent.v1.AgentService.RemoveQueued:output_type -> throwbar.agent.v1.RemoveQueuedResponse
+	38, // 43: throwbar.agent.v1.AgentService.CreateConversation:output_type -> throwbar.agent.v1.CreateConversationResponse
+	39, // 44: throwbar.agent.v1.AgentService.GetConversation:output_type -> throwbar.agent.v1.GetConversationResponse
+	40, // 45: throwbar.agent.v1.AgentService.UpdateConversation:output_type -> throwbar.agent.v1.UpdateConversationResponse
+	41, // 46: throwbar.agent.v1.AgentService.ArchiveConversation:output_type -> throwbar.agent.v1.ArchiveConversationResponse
+	42, // 47: throwbar.agent.v1.AgentService.ReopenConversation:output_type -> throwbar.agent.v1.ReopenConversationResponse
+	43, // 48: throwbar.agent.v1.AgentService.ResolveConversation:output_type -> throwbar.agent.v1.ResolveConversationResponse
+	44, // 49: throwbar.agent.v1.AgentService.GetToolOutput:output_type -> throwbar.agent.v1.GetToolOutputResponse
+	45, // 50: throwbar.agent.v1.AgentService.ListTools:output_type -> throwbar.agent.v1.ListToolsResponse
+	46, // 51: throwbar.agent.v1.AgentService.ListModels:output_type -> throwbar.agent.v1.ListModelsResponse
+	47, // 52: throwbar.agent.v1.AgentService.ListAgents:output_type -> throwbar.agent.v1.ListAgentsResponse
+	48, // 53: throwbar.agent.v1.AgentService.ListConversations:output_type -> throwbar.agent.v1.ListConversationsResponse
+	18, // 54: throwbar.agent.v1.AgentService.ListEvents:output_type -> throwbar.agent.v1.ListEventsResponse
+	20, // 55: throwbar.agent.v1.AgentService.GetModel:output_type -> throwbar.agent.v1.GetModelResponse
+	36, // [36:56] is the sub-list for method output_type
+	16, // [16:36] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_throwbar_agent_v1_agent_proto_init() }
@@ -5611,55 +1558,32 @@ func file_throwbar_agent_v1_agent_proto_init() {
 	if File_throwbar_agent_v1_agent_proto != nil {
 		return
 	}
+	file_throwbar_agent_v1_conversation_proto_init()
+	file_throwbar_agent_v1_event_proto_init()
 	file_throwbar_agent_v1_facility_proto_init()
+	file_throwbar_agent_v1_request_proto_init()
 	file_throwbar_agent_v1_agent_proto_msgTypes[0].OneofWrappers = []any{}
-	file_throwbar_agent_v1_agent_proto_msgTypes[3].OneofWrappers = []any{}
-	file_throwbar_agent_v1_agent_proto_msgTypes[6].OneofWrappers = []any{
+	file_throwbar_agent_v1_agent_proto_msgTypes[2].OneofWrappers = []any{}
+	file_throwbar_agent_v1_agent_proto_msgTypes[5].OneofWrappers = []any{
 		(*WatchConversationResponse_Event)(nil),
 		(*WatchConversationResponse_CaughtUp)(nil),
 		(*WatchConversationResponse_UnknownPlace)(nil),
 		(*WatchConversationResponse_Alive)(nil),
 	}
-	file_throwbar_agent_v1_agent_proto_msgTypes[10].OneofWrappers = []any{
-		(*Event_TurnStarted)(nil),
-		(*Event_TextDelta)(nil),
-		(*Event_ReasoningDelta)(nil),
-		(*Event_ToolCall)(nil),
-		(*Event_ToolResult)(nil),
-		(*Event_Message)(nil),
-		(*Event_Notice)(nil),
-		(*Event_Error)(nil),
-		(*Event_Usage)(nil),
-		(*Event_TurnEnded)(nil),
-		(*Event_ApprovalRequested)(nil),
-		(*Event_ApprovalResolved)(nil),
-		(*Event_Queued)(nil),
-		(*Event_QueueEdited)(nil),
-		(*Event_QueueRemoved)(nil),
-		(*Event_ConversationChanged)(nil),
-		(*Event_TurnResumed)(nil),
-		(*Event_ChildChanged)(nil),
-		(*Event_ModelChanged)(nil),
-		(*Event_Compacted)(nil),
-	}
-	file_throwbar_agent_v1_agent_proto_msgTypes[35].OneofWrappers = []any{}
-	file_throwbar_agent_v1_agent_proto_msgTypes[45].OneofWrappers = []any{}
-	file_throwbar_agent_v1_agent_proto_msgTypes[55].OneofWrappers = []any{}
-	file_throwbar_agent_v1_agent_proto_msgTypes[64].OneofWrappers = []any{}
-	file_throwbar_agent_v1_agent_proto_msgTypes[66].OneofWrappers = []any{}
+	file_throwbar_agent_v1_agent_proto_msgTypes[11].OneofWrappers = []any{}
+	file_throwbar_agent_v1_agent_proto_msgTypes[17].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_throwbar_agent_v1_agent_proto_rawDesc), len(file_throwbar_agent_v1_agent_proto_rawDesc)),
-			NumEnums:      6,
-			NumMessages:   70,
+			NumEnums:      0,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_throwbar_agent_v1_agent_proto_goTypes,
 		DependencyIndexes: file_throwbar_agent_v1_agent_proto_depIdxs,
-		EnumInfos:         file_throwbar_agent_v1_agent_proto_enumTypes,
 		MessageInfos:      file_throwbar_agent_v1_agent_proto_msgTypes,
 	}.Build()
 	File_throwbar_agent_v1_agent_proto = out.File
