@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,21 +16,32 @@ import (
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 )
 
-// R146, R147, R153–R156: a handle is derived from the open conversations at that moment: it grows when a sibling opens and
-// shrinks when that closes. What is shown always resolves.
+// alike makes ids that begin with the same four characters.
+type alike struct{}
+
+func (alike) Read(p []byte) (int, error) {
+	n, err := rand.Read(p)
+	if len(p) == 16 {
+		p[0], p[1] = 0xab, 0xcd
+	}
+	return n, err
+}
+
+// R146–R148, R150–R156: a handle is derived from the open conversations at that moment: it grows when a sibling opens and
+// shrinks when that closes. What is shown always resolves, whatever its case and what is around it.
 func TestHandlesGrowAndShrink(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t, echo)
-	rows := map[string]conversation.Row{}
-	var a, b conversation.Row
-	for a.ID == "" { // two whose ids begin with the same four characters
-		row, err := s.Create(t.Context(), "w", "x", nil, "")
-		s.check(err)
-		other, ok := rows[row.ID[:1]]
-		if ok {
-			a, b = other, row
-		}
-		rows[row.ID[:1]] = row
+	s.check(s.stop())
+	s.random = alike{}
+	s.start()
+	a, err := s.Create(t.Context(), "w", "a", nil, "")
+	if s.check(err); a.Handle != "abcd" {
+		t.Errorf("alone: %q", a.Handle)
+	}
+	b, err := s.Create(t.Context(), "w", "b", nil, "")
+	if s.check(err); len(b.Handle) < 5 || len(s.get(a.ID).Handle) != len(b.Handle) || strings.HasPrefix(a.ID, b.Handle) {
+		t.Errorf("with a sibling: %q, %q", s.get(a.ID).Handle, b.Handle)
 	}
 	resolve := func(ref string) (n int, one bool) {
 		found, one, err := s.Matches(t.Context(), "w", ref)
@@ -41,12 +53,17 @@ func TestHandlesGrowAndShrink(t *testing.T) {
 		if len(shown.Handle) < conversation.MinHandle || !strings.HasPrefix(row.ID, shown.Handle) {
 			t.Errorf("handle %q of %s", shown.Handle, row.ID)
 		}
-		for _, ref := range []string{shown.Handle, strings.ToUpper(shown.Handle), row.ID, "#" + shown.Handle + "%"} {
+		for _, ref := range []string{shown.Handle, " " + shown.Handle + "\n", strings.ToUpper(shown.Handle), row.ID, "#" + shown.Handle + "%"} {
 			if n, one := resolve(ref); n != 1 || !one {
 				t.Errorf("%q: %d", ref, n)
 			}
 		}
 	}
+	if n, one := resolve("abcd"); n != 2 || one {
+		t.Errorf("both: %d", n)
+	}
+	_, err = s.Deliver(t.Context(), conversation.Delivery{Workspace: "w", To: "abcd", Text: "x"})
+	expectError(t, err, conversation.Ambiguous)
 	for _, ref := range []string{"", "ab", "ab%d", "%%%%%%", "zzzz"} {
 		if n, one := resolve(ref); n != 0 || one {
 			t.Errorf("%q: %d", ref, n)
@@ -54,6 +71,9 @@ func TestHandlesGrowAndShrink(t *testing.T) {
 	}
 	archived, err := s.Archive(t.Context(), "w", a.ID)
 	s.check(err)
+	if n, one := resolve("abcd"); n != 1 || !one || s.get(b.ID).Handle != "abcd" {
+		t.Errorf("alone again: %d, %q", n, s.get(b.ID).Handle)
+	}
 	if n, _ := resolve(a.ID); n != 0 || archived.Handle != "" || archived.Open {
 		t.Errorf("archived: %+v, found %d", archived, n)
 	}
@@ -61,7 +81,7 @@ func TestHandlesGrowAndShrink(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	reopened, err := s.Reopen(t.Context(), "w", a.ID)
-	if s.check(err); reopened.Handle == "" {
+	if s.check(err); len(reopened.Handle) < 5 || s.get(b.ID).Handle == "abcd" {
 		t.Errorf("%+v", reopened)
 	}
 }

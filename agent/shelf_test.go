@@ -35,12 +35,13 @@ type shelf struct {
 	wrap   func(agent.Store) agent.Store
 	tick   chan time.Time
 	kept   agent.Store
+	random io.Reader
 	stop   func() error
 }
 
 func newShelf(t testing.TB, act actor) *shelf {
 	t.Helper()
-	s := &shelf{t: t, dir: t.TempDir(), act: act, tick: make(chan time.Time), wrap: func(s agent.Store) agent.Store { return s }}
+	s := &shelf{random: rand.Reader, t: t, dir: t.TempDir(), act: act, tick: make(chan time.Time), wrap: func(s agent.Store) agent.Store { return s }}
 	s.start()
 	t.Cleanup(func() { s.check(s.stop()) })
 	return s
@@ -69,7 +70,7 @@ func (s *shelf) start() {
 	s.kept = kept
 	s.Book = conversation.New(conversation.Config{
 		Store: kept, Lists: kept, Outputs: kept, Turner: &turner{shelf: s}, Models: []turn.Choice{{Name: "first"}, {Name: "second"}},
-		Limits: s.limits, Random: rand.Reader, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Limits: s.limits, Random: s.random, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Tick: func() (<-chan time.Time, func()) { return s.tick, func() {} },
 	})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))

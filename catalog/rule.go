@@ -20,18 +20,23 @@ func Rules(fd protoreflect.FieldDescriptor) *validate.FieldRules {
 
 // Required says whether a caller has to set a field, because an empty message breaks one of the field's rules.
 func Required(fd protoreflect.FieldDescriptor) bool {
-	if fd.Cardinality() == protoreflect.Required {
-		return true
+	return RequiredFields(fd.ContainingMessage())[fd.Number()]
+}
+
+// RequiredFields are all fields of a message that are Required.
+func RequiredFields(md protoreflect.MessageDescriptor) map[protoreflect.FieldNumber]bool {
+	out := map[protoreflect.FieldNumber]bool{}
+	for i := range md.RequiredNumbers().Len() {
+		out[md.RequiredNumbers().Get(i)] = true
 	}
 	var invalid *protovalidate.ValidationError
-	if !errors.As(protovalidate.Validate(dynamicpb.NewMessage(fd.ContainingMessage())), &invalid) {
-		return false
+	if !errors.As(protovalidate.Validate(dynamicpb.NewMessage(md)), &invalid) {
+		return out
 	}
 	for _, v := range invalid.Violations {
-		path := v.Proto.GetField().GetElements()
-		if len(path) > 0 && path[0].GetFieldNumber() == int32(fd.Number()) {
-			return true
+		if path := v.Proto.GetField().GetElements(); len(path) > 0 {
+			out[protoreflect.FieldNumber(path[0].GetFieldNumber())] = true
 		}
 	}
-	return false
+	return out
 }

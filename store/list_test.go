@@ -55,6 +55,16 @@ func commandListers(r rows) map[string]lister {
 			},
 			want: want(func(c db.InsertCommandParams) bool { return c.Workspace == "default" }),
 		},
+		"ListRequestedCommands": {
+			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
+				rows, err := q.ListRequestedCommands(ctx, db.ListRequestedCommandsParams{
+					Workspace: "default", Principal: r.commands[0].Principal, RequestID: "request1", BeforeTime: last.time, BeforeID: last.id,
+					PageSize: size,
+				})
+				return items(rows, err, to)
+			},
+			want: want(func(c db.InsertCommandParams) bool { return c.Workspace == "default" && c.RequestID == "request1" }),
+		},
 		"ListDeviceCommands": {
 			page: func(ctx context.Context, q *db.Queries, last item, size int32) ([]item, error) {
 				rows, err := q.ListDeviceCommands(ctx, db.ListDeviceCommandsParams{

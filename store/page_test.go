@@ -128,6 +128,7 @@ func seed(t *testing.T, s *Store) rows {
 		})
 		c := command(id, when-at)
 		c.Workspace, c.DeviceID, c.GroupID = place, device, fmt.Sprint("group", random.IntN(3))
+		c.RequestID = fmt.Sprint("request", random.IntN(3))
 		r.commands = append(r.commands, c)
 		r.ended[id] = random.IntN(2) == 0
 		r.events = append(r.events, db.Event{Seq: int64(n + 1), Workspace: place, Time: when, DeviceID: device, Body: []byte{}})

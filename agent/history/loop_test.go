@@ -137,7 +137,7 @@ func (l *loop) whole(t *testing.T, seed uint64) {
 func TestALoopThatIsStoppedAnywhere(t *testing.T) {
 	t.Parallel()
 	set := tools(t)
-	seeds := uint64(60)
+	seeds := uint64(30)
 	if n, err := strconv.ParseUint(os.Getenv("THROWBAR_LOOP_SEEDS"), 10, 64); err == nil {
 		seeds = n
 	}

@@ -144,7 +144,7 @@ func TestPromptedTexts(t *testing.T) {
 			for at := range tt.text {
 				check([]string{tt.text[:at], tt.text[at:]})
 			}
-			for seed := range 50 {
+			for seed := range 20 {
 				check(cuts(tt.text, rand.New(rand.NewPCG(uint64(i), uint64(seed))), 9))
 			}
 		})
@@ -196,10 +196,10 @@ func TestPromptedStreams(t *testing.T) {
 // TestPromptedIsFast reads texts that could take the time of their square.
 func TestPromptedIsFast(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("x ", 500_000)
+	long := strings.Repeat("x ", 100_000)
 	for name, text := range map[string]string{
 		"text": long, "call": "```tool\n{\"tool\":\"closeTabs\",\"arguments\":{\"x\":\"" + long + "\"}}\n```", "code": "```\n" + long,
-		"object": `{"x":"` + long, "tag": "<tool_call>" + long, "lines": strings.Repeat("```\n{\n", 100_000), "backticks": strings.Repeat("`", 500_000),
+		"object": `{"x":"` + long, "tag": "<tool_call>" + long, "lines": strings.Repeat("```\n{\n", 20_000), "backticks": strings.Repeat("`", 100_000),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -110,7 +110,7 @@ func approvalOf(e *agentv1.Event) string {
 // follow learns which turn runs and which one answers the message that is waited for.
 func (c *chat) follow(e *agentv1.Event) {
 	if e.GetTurnStarted() != nil {
-		c.behind = false
+		c.behind, c.held = false, false
 	}
 	if e.GetTurnStarted() != nil || e.GetTurnResumed() != nil || c.turn != "" && e.GetTurnId() != "" && e.GetTurnEnded() == nil {
 		c.turn = e.GetTurnId()
@@ -150,7 +150,7 @@ func (c *chat) turnOver(e *agentv1.Event) (bool, error) {
 		return false, nil
 	}
 	mine := c.waits != "" && c.of != "" && c.of == e.GetTurnId()
-	c.turn = ""
+	c.turn, c.held = "", end.GetReason() == agentv1.TurnEnd_TURN_END_STOPPED
 	err := ended(end)
 	switch {
 	case mine:

@@ -32,6 +32,7 @@ type chat struct {
 	root string                // where the approvals of its agent come up
 	turn string                // that runs; empty if none does
 	line []*agentv1.QueuedMessage
+	held bool // somebody stopped the turn: what waits is read with the next message
 
 	once   bool   // one message is all there is to say
 	person bool   // somebody sits in front of it
@@ -221,7 +222,7 @@ func (c *chat) step(ctx context.Context) (over bool, err error) {
 
 // prompt shows that something can be typed, where nothing else is on the line.
 func (c *chat) prompt() {
-	waits := len(c.line) > 0 && c.line[0].GetSender().GetSpeaker() != agentv1.Speaker_SPEAKER_AGENT // it begins the next turn
+	waits := !c.held && len(c.line) > 0 && c.line[0].GetSender().GetSpeaker() != agentv1.Speaker_SPEAKER_AGENT // it begins the next turn
 	if !c.person || c.prompted || c.turn != "" || waits || c.desk.wants() {
 		return
 	}

@@ -68,13 +68,15 @@ func TestWhatIsTypedWhileATurnRuns(t *testing.T) {
 	s.types("/steer now").sees("It enters the turn at its next step.", 1)
 	g.let()
 	s.sees("Working on two, but better", 1)
-	s.types("/stop").sees("Stopped.", 1).types("/quit")
+	s.types("four").sees("It waits for the end of the turn.", 3)
+	// What waits when somebody stops the turn is kept, and there is a prompt for what to say.
+	s.types("/stop").sees("Stopped.\n3f2a> ", 1).types("/queue").sees("1  a person  four", 1).types("/quit")
 	s.ends(false).check(t, 0, "To go on: throwbar chat --conversation 3f2a")
 	var modes []string
 	for _, m := range f.sent() {
 		modes = append(modes, fmt.Sprint(m.GetMessage(), " ", m.GetMode()))
 	}
-	if want := []string{"one SEND_MODE_QUEUE", "two SEND_MODE_QUEUE", "three SEND_MODE_QUEUE", "now SEND_MODE_STEER"}; !slices.Equal(modes, want) {
+	if want := []string{"one SEND_MODE_QUEUE", "two SEND_MODE_QUEUE", "three SEND_MODE_QUEUE", "now SEND_MODE_STEER", "four SEND_MODE_QUEUE"}; !slices.Equal(modes, want) {
 		t.Errorf("sent %v", modes)
 	}
 	if text := s.out.String(); text != "Working on one\n, done.\nWorking on two, but better\n" || strings.Contains(text, "three") {

@@ -144,7 +144,8 @@ func (p *program) conversationsTable(list []*agentv1.Conversation) {
 			{Text: c.GetHandle(), Style: term.Bold},
 			term.Text(strings.Repeat("  ", row.depth) + c.GetTitle()),
 			term.Text(c.GetAgent()), is, term.Text(queued),
-			{Text: term.When(c.GetUpdatedAt().AsTime(), p.Now()), Style: term.Dim}, term.Text(id),
+			{Text: term.When(c.GetUpdatedAt().AsTime(), p.Now()), Style: term.Dim},
+			term.Text(id),
 		})
 	}
 	p.out.Table(t)

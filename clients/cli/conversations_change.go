@@ -286,7 +286,7 @@ func (p *program) conversationsReopenVerb() *cobra.Command {
 func (p *program) conversationsStopVerb() *cobra.Command {
 	return &cobra.Command{
 		Use:               "stop CONVERSATION",
-		Short:             "Stop the turn that runs, and the agents that it has started; what waits begins the next turn",
+		Short:             "Stop the turn that runs, and the agents that it has started; what waits is read with the next message",
 		Args:              p.takes(conversationArg),
 		ValidArgsFunction: p.completeConversations(false),
 		RunE: func(c *cobra.Command, words []string) error {

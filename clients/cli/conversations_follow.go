@@ -89,7 +89,8 @@ func (p *program) queueTable(to *term.Screen, line []*agentv1.QueuedMessage) {
 			from = talk.Who(q.GetSender())
 		}
 		t.Rows = append(t.Rows, []term.Cell{
-			{Text: strconv.Itoa(i + 1), Style: term.Bold}, term.Text(from), term.Text(talk.OneLine(q.GetText())),
+			{Text: strconv.Itoa(i + 1), Style: term.Bold},
+			term.Text(from), term.Text(talk.OneLine(q.GetText())),
 			{Text: term.When(q.GetCreatedAt().AsTime(), p.Now()), Style: term.Dim},
 		})
 	}

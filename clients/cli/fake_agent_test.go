@@ -216,7 +216,9 @@ func (f *fakeAgent) sendLocked(req *agentv1.SendRequest) (*agentv1.SendResponse,
 	}
 	switch {
 	case c.turn == "":
-		f.begin(c, []*agentv1.QueuedMessage{message}, req)
+		held := c.line
+		c.line = nil
+		f.begin(c, append(held, message), req)
 		answer.Delivery, answer.TurnId = agentv1.Delivery_DELIVERY_STARTED, c.turn
 	case req.GetMode() == agentv1.SendMode_SEND_MODE_STEER:
 		f.record(c, userMessage(message))
@@ -277,7 +279,7 @@ func (f *fakeAgent) turnOf(ctx context.Context, c *fakeConversation, req *agentv
 	defer f.mu.Unlock()
 	f.record(c, over(reason))
 	c.turn, c.row.Running, c.row.Status = "", false, agentv1.ConversationStatus_CONVERSATION_STATUS_IDLE
-	if waits := c.line; len(waits) > 0 && !f.closed {
+	if waits := c.line; len(waits) > 0 && !f.closed && ctx.Err() == nil { // what waits is held where somebody has stopped
 		c.line = nil
 		f.begin(c, waits, &agentv1.SendRequest{ConversationId: &c.row.ConversationId, Message: waits[0].GetText()})
 	}

@@ -120,7 +120,7 @@ func newFake(t *testing.T, change ...func(*fake)) *fake {
 	connecthttp.Mount(mux, server)
 	web := httptest.NewServer(mux)
 	t.Cleanup(web.Close)
-	t.Cleanup(f.fakeAgent.close)
+	t.Cleanup(f.close)
 	f.url = web.URL
 	return f
 }

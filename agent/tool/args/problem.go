@@ -50,7 +50,10 @@ func (p Problems) Lines() []string {
 
 // below is the pointer of a member.
 func below(at, name string) string {
-	return at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	if strings.ContainsAny(name, "~/") {
+		name = strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	}
+	return at + "/" + name
 }
 
 // item is the pointer of an item of a list.

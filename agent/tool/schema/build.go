@@ -32,10 +32,11 @@ func (b *builder) object(md protoreflect.MessageDescriptor) *Object {
 	}
 	o := &Object{Name: md.FullName(), Text: b.text(md)}
 	b.objects[md.FullName()] = o // before its fields, which may hold it
+	required := catalog.RequiredFields(md)
 	for i := range md.Fields().Len() {
 		fd := md.Fields().Get(i)
 		if node := b.field(fd); node != nil {
-			o.Properties = append(o.Properties, Property{Name: fd.JSONName(), Node: node, Required: catalog.Required(fd)})
+			o.Properties = append(o.Properties, Property{Name: fd.JSONName(), Node: node, Required: required[fd.Number()]})
 		}
 	}
 	b.oneofs(o, md)

@@ -1,6 +1,7 @@
 package tooltest
 
 import (
+	"errors"
 	"math/rand/v2"
 	"strings"
 
@@ -16,29 +17,56 @@ import (
 // Random makes a random message that meets all its rules, or nil if none was found in some tries. Fields of type Any
 // stay unset: they are not offered.
 func Random(random *rand.Rand, md protoreflect.MessageDescriptor) *dynamicpb.Message {
-	g := generator{random, map[protoreflect.FieldDescriptor]bool{}}
-	for range 300 {
+	g := generator{random, map[protoreflect.MessageDescriptor]map[protoreflect.FieldNumber]bool{}}
+	for range 20 {
 		m := dynamicpb.NewMessage(md)
 		g.fill(m, 3)
-		if protovalidate.Validate(m) == nil {
-			return m
+		for range 6 {
+			var invalid *protovalidate.ValidationError
+			if err := protovalidate.Validate(m); err == nil {
+				return m
+			} else if !errors.As(err, &invalid) {
+				return nil
+			}
+			for _, v := range invalid.Violations {
+				g.mend(m, v.Proto.GetField().GetElements())
+			}
 		}
 	}
 	return nil
 }
 
+// mend takes out a value that breaks a rule, or makes another where there has to be one.
+func (g generator) mend(m protoreflect.Message, path []*validate.FieldPathElement) {
+	for i, element := range path {
+		fd := m.Descriptor().Fields().ByNumber(protoreflect.FieldNumber(element.GetFieldNumber()))
+		if fd == nil {
+			return
+		}
+		if i < len(path)-1 && fd.Message() != nil && !fd.IsList() && !fd.IsMap() && m.Has(fd) {
+			m = m.Mutable(fd).Message()
+			continue
+		}
+		m.Clear(fd)
+		if g.required(fd) {
+			g.field(m, fd, catalog.Rules(fd), 1)
+		}
+		return
+	}
+}
+
 type generator struct {
 	*rand.Rand
-	must map[protoreflect.FieldDescriptor]bool // whether a field is required
+	must map[protoreflect.MessageDescriptor]map[protoreflect.FieldNumber]bool // the required fields of a message
 }
 
 func (g generator) required(fd protoreflect.FieldDescriptor) bool {
-	must, ok := g.must[fd]
+	must, ok := g.must[fd.ContainingMessage()]
 	if !ok {
-		must = catalog.Required(fd)
-		g.must[fd] = must
+		must = catalog.RequiredFields(fd.ContainingMessage())
+		g.must[fd.ContainingMessage()] = must
 	}
-	return must
+	return must[fd.Number()]
 }
 
 func (g generator) fill(m protoreflect.Message, depth int) {

@@ -34,7 +34,7 @@ beforeAll(async () => {
   model = await Model.start();
   await model.script(
     closing,
-    { match: "story", replies: [{ text: story, piece: 8, pace_millis: 60 }] },
+    { match: "story", replies: [{ text: story, piece: 8, pace_millis: 220 }] },
     { match: "after that", replies: [{ text: "And that was that." }] },
     { match: "long", replies: [{ text: "word ".repeat(2000), piece: 5, pace_millis: 50 }] },
   );
@@ -128,6 +128,8 @@ test("a server that is killed in the middle of an answer: both panels go on, and
   await expect
     .poll(() => panel.locator("#lines .agent").allTextContents(), soon)
     .toEqual([expect.stringMatching(/^Once upon/)]);
+  await panel.fill("#message", "and after that?");
+  await panel.press("#message", "Enter");
   // One that is opened in the middle has all that was written by then, and what comes.
   const second = await f.browser.open("panel.html");
   const answers = (page: Page) => page.locator("#lines .agent").allTextContents();
@@ -135,14 +137,12 @@ test("a server that is killed in the middle of an answer: both panels go on, and
   expect(await second.locator("#conversations .handle").getAttribute("title")).toContain(
     "shortest beginning of its id",
   );
-  await panel.fill("#message", "and after that?");
-  await panel.press("#message", "Enter");
   await expect.poll(() => second.locator(".queue li").count(), soon).toBe(1);
   await f.server.down("SIGKILL");
   await panel.waitForSelector("#obstacle");
   await f.server.up();
   for (const page of [panel, second]) {
-    await expect.poll(() => answers(page), { ...soon, timeout: 20_000 }).toEqual([story, "And that was that."]);
+    await expect.poll(() => answers(page), { ...soon, timeout: 30_000 }).toEqual([story, "And that was that."]);
     expect(await page.locator("#lines .person").allTextContents()).toEqual(["tell me a story", "and after that?"]);
     expect(await page.locator("#lines .notice").allTextContents()).toEqual([
       "The server was started again, and the turn goes on.",

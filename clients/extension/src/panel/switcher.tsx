@@ -167,7 +167,13 @@ const Row: FunctionComponent<RowProps> = ({ chat, conversation, current, waits, 
           <Foreign text={name} most={80} />
         </span>
         <small>
-          <Handle handle={handle} /> {agent !== "" && <Foreign text={`agent ${agent}, `} most={50} />}
+          <Handle handle={handle} />{" "}
+          {agent !== "" && (
+            <>
+              agent <Foreign text={agent} most={40} />
+              {", "}
+            </>
+          )}
           {archived ? "archived" : waits ? "waits for you" : statusWords[state]}
           {queued > 0 && `, ${counted(queued, "message")} waiting`}, {ago((now - updatedAt) / 1000)}
         </small>
