@@ -268,8 +268,9 @@ func TestWhatWasDecidedAroundAKill(t *testing.T) {
 			onEach(t, func(t *testing.T, cfg app.Config) {
 				url := "https://decided.example/"
 				r := newResumed(t, cfg.Store.URL, func(device string) []modeltest.Step {
-					return []modeltest.Step{opening(device, url), modeltest.Text("that is how it ended")}
+					return []modeltest.Step{opening(device, url)}
 				})
+				r.scripted.SetRule(modeltest.Text("that is how it ended")) // once more if the kill came while it was said
 				r.begin(row.halt, true)
 				a := r.waits()
 				switch {
