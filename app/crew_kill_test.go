@@ -256,3 +256,54 @@ func testAKilledServerKeepsTheApprovalOfAChild(t *testing.T, url string) {
 		t.Errorf("the root was told of the closer: %v; there are %d conversations", got, len(m.all()))
 	}
 }
+
+// A caller who waited for a turn is gone when the server is killed: what that turn has started in the background ends too,
+// for nobody would collect it.
+func TestAKilledServerLeavesNoChildOfACallerWhoIsGone(t *testing.T) {
+	t.Parallel()
+	for _, engine := range postgres.Engines() {
+		t.Run(engine.Name, func(t *testing.T) {
+			t.Parallel()
+			testAKilledServerLeavesNoChild(t, engine.URL(t))
+		})
+	}
+}
+
+func testAKilledServerLeavesNoChild(t *testing.T, url string) {
+	m := newMortals(t, url)
+	reached := make(chan struct{}, 16)
+	held := func(*modeltest.Received) modeltest.Reply {
+		reached <- struct{}{}
+		reply := modeltest.Text("late")
+		reply.Hold = t.Context().Done()
+		return reply
+	}
+	m.plan("scout", held)
+	m.begin("A", then(replies(summon("scout", "count them", inBackground)), held), summons, fetches)
+	id := m.id("A")
+	stream, err := m.agents.Chat(t.Context(), &agentv1.ChatRequest{ConversationId: &id, Message: "have them counted"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stream.Close() }()
+	for range 2 { // both are asked
+		<-reached
+	}
+	m.kill()
+	m.begins()
+	m.settled()
+	child := m.children(id)[0].GetConversationId()
+	events := m.eventsOf(child)
+	if got := ended(events); got != agentv1.TurnEnd_TURN_END_STOPPED {
+		t.Errorf("the child ended %v", got)
+	}
+	var ends []agentv1.TurnEnd
+	for _, e := range m.eventsOf(id) { // that the child has stopped is told after it
+		if end := e.GetTurnEnded(); end != nil {
+			ends = append(ends, end.GetReason())
+		}
+	}
+	if !slices.Equal(ends, []agentv1.TurnEnd{agentv1.TurnEnd_TURN_END_FAILED}) {
+		t.Errorf("the parent ended %v", ends)
+	}
+}

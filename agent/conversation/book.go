@@ -74,6 +74,7 @@ type Book struct {
 	runs    map[*run]struct{} // guarded by mu; turns that run
 	busy    map[Ref]busy      // guarded by mu; where a turn runs or a message waits
 	closed  bool              // guarded by mu
+	bereft  []Conversation    // guarded by mu; whose turn ended with an earlier process, and its caller with it
 }
 
 // New makes a book. It starts nothing: turns wait for Run.

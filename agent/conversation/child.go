@@ -193,10 +193,13 @@ func (b *Book) access(ctx context.Context, c Conversation) (tool.Access, error) 
 // leaveNobody stops the agents that a turn has started which was stopped because its caller went away: nobody would collect
 // what they answer. A stop that somebody asked for has stopped them already.
 func (b *Book) leaveNobody(ctx context.Context, c Conversation) {
-	if !errors.Is(context.Cause(ctx), ErrGone) {
-		return
+	if errors.Is(context.Cause(ctx), ErrGone) {
+		b.abandon(context.WithoutCancel(ctx), c)
 	}
-	ctx = context.WithoutCancel(ctx)
+}
+
+// abandon stops the agents that the agent of a conversation started, when there is nobody to tell if that fails.
+func (b *Book) abandon(ctx context.Context, c Conversation) {
 	if err := b.stopChildren(ctx, c); err != nil {
 		b.config.Log.ErrorContext(ctx, "agents cannot be stopped", slog.String("conversation_id", c.ID), slog.Any("error", err))
 	}

@@ -29,6 +29,13 @@ func (b *Book) resume(ctx context.Context) error {
 			b.config.Log.ErrorContext(ctx, "conversation cannot go on", slog.String("conversation_id", ref.ID), slog.Any("error", err))
 		}
 	}
+	b.mu.Lock()
+	bereft := b.bereft
+	b.bereft = nil
+	b.mu.Unlock()
+	for _, c := range bereft {
+		b.abandon(ctx, c)
+	}
 	return nil
 }
 
@@ -39,7 +46,13 @@ func (b *Book) adopt(ctx context.Context, t *thread, row Turn) error {
 		if row.Stopping {
 			why = ""
 		}
-		return b.mend(ctx, t, row, why)
+		if err := b.mend(ctx, t, row, why); err != nil {
+			return err
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.bereft = append(b.bereft, t.c)
+		return nil
 	}
 	approvals, err := b.openApprovals(ctx, t, row)
 	if err != nil {
