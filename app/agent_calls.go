@@ -58,7 +58,7 @@ func (c commander) follow(
 	watchCtx, stop := context.WithCancel(ctx)
 	res, err := send(ctx, dispatch.Request{
 		Workspace: call.Workspace, Principal: call.Principal, Conversation: call.Conversation, Origin: call.Origin,
-		Devices: call.DeviceIDs, Action: call.Action, Act: call.Turn, RequestID: call.Key, Detached: call.Durable,
+		Devices: call.DeviceIDs, Action: call.Action, Act: call.Act, RequestID: call.Key, Detached: call.Durable,
 		Asked: func(a *controlv1.Approval) { asked.watch(watchCtx, a) },
 		Stays: func(cause error) bool { return call.Durable && errors.Is(cause, turn.ErrShutdown) },
 	})

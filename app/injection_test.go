@@ -389,3 +389,24 @@ func obeying(t *testing.T, r *modeltest.Received, order string) modeltest.Reply 
 	}
 	return modeltest.ObeyNow(r)
 }
+
+// Starting others is no way around the threshold: it counts over all that one message of a person sets off.
+func TestAgentsTogetherCloseNoMoreThanTheThreshold(t *testing.T) {
+	t.Parallel()
+	w := newCrew(t, withAgents(app.Config{}))
+	startSim(t, w.Server, "laptop")
+	w.plan("closer", closes(15))
+	w.begin("A", then(replies(summon("closer", "close 15 tabs")), replies(summon("closer", "close 15 more")), tells(summons)), summons, fetches)
+	w.say("A", "tidy up")
+	w.settled()
+	children := w.children(w.id("A"))
+	if n := openTabs(t, w.Server); n != 40-15 || len(children) != 2 {
+		t.Errorf("%d tabs are open; %d agents worked", n, len(children))
+	}
+	says(t, w.lastResult("A", summons).GetContent(), "Nothing was closed (denied)")
+	w.say("A", "go on")
+	w.settled()
+	if n := openTabs(t, w.Server); n != 40-15-15 {
+		t.Errorf("%d tabs are open after the next message", n)
+	}
+}

@@ -270,7 +270,7 @@ func (b *Book) guarded(ctx context.Context, c Conversation, row Turn, j *journal
 		origin = controlv1.Origin_ORIGIN_BACKGROUND
 	}
 	return b.config.Turner.Run(ctx, turn.Task{
-		Workspace: c.Workspace, Conversation: c.ID, Root: c.RootID(), TurnID: row.ID, Origin: origin, Durable: row.Durable,
+		Workspace: c.Workspace, Conversation: c.ID, Root: c.RootID(), TurnID: row.ID, Act: row.Chain, Origin: origin, Durable: row.Durable,
 		Resumed: resumed, Spent: row.Spent, History: history, Journal: j,
 	})
 }

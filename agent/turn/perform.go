@@ -68,7 +68,7 @@ func (s *session) try(ctx context.Context, c *call, n *news) (tool.Answer, error
 func (s *session) command(c *call, n *news) Call {
 	return Call{
 		Workspace: s.task.Workspace, Principal: s.task.Conversation, Conversation: s.task.Root, Origin: s.task.Origin,
-		Turn: s.task.TurnID, Key: s.key(c.id), Durable: s.task.Durable, Again: c.again,
+		Act: s.task.Act, Key: s.key(c.id), Durable: s.task.Durable, Again: c.again,
 		Asked:    func(a *controlv1.Approval) { n.asked(c, a) },
 		Resolved: func(a *controlv1.Approval) { n.resolved(c, a) },
 	}

@@ -20,6 +20,9 @@ type Task struct {
 	// Root is the conversation that a person reads: the same, or the one at the root where an agent started this one.
 	Root   string
 	TurnID string
+	// Act names all that one message of a person set off, turns of other agents too. What is destroyed without asking is
+	// counted over it.
+	Act    string
 	Origin controlv1.Origin
 	// Durable says that the turn goes on after a restart of the server. One whose caller waits for it does not.
 	Durable bool

@@ -48,7 +48,7 @@ type Call struct {
 	Origin       controlv1.Origin // interactive if a person follows the turn
 	DeviceIDs    []string         // empty where the ids in the action say which
 	Action       *commandv1.Action
-	Turn         string // what large is counted over: all that one turn does
+	Act          string // what large is counted over: all that one message of a person set off
 
 	// Key is the same whenever this call is made again after a restart of the server.
 	Key string
