@@ -89,7 +89,7 @@ func TestNobodyCanBeAskedAboutWhatAnAgentItselfDoes(t *testing.T) {
 	}
 }
 
-// What one turn of an agent does counts together: by the command's own threshold and by a rule's.
+// What agents do because of one message of a person counts together: by the command's own threshold and by a rule's.
 func TestWhatWasDoneBeforeCounts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -97,7 +97,7 @@ func TestWhatWasDoneBeforeCounts(t *testing.T) {
 	for before, want := range map[int]controlv1.Verdict{0: allow, 19: allow, 20: ask, 400: ask} {
 		c.Before = before
 		if d := b.decide(c); d.Verdict != want || want == ask &&
-			!strings.Contains(d.Reason, fmt.Sprintf("acts on %d targets together with %d that the agent's turn has acted on before", before+1, before)) {
+			!strings.Contains(d.Reason, fmt.Sprintf("acts on %d targets together with %d that agents have acted on before because of the same message", before+1, before)) {
 			t.Errorf("after %d: %+v", before, d)
 		}
 	}

@@ -75,7 +75,7 @@ func (c *Call) earlier() string {
 	if c.Before == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" together with %d that the agent's turn has acted on before", c.Before)
+	return fmt.Sprintf(" together with %d that agents have acted on before because of the same message", c.Before)
 }
 
 // alsoSet says in a reason to ask which arguments are set that would have a person asked on their own.
