@@ -37,7 +37,7 @@ type Request struct {
 	// it is interactive if somebody waits for it.
 	Conversation string
 	Origin       controlv1.Origin
-	// Act names what a request is a part of: a turn of an agent. What commands that can destroy something do without asking
+	// Act names what a request is a part of: all that agents do because of one message of a person. What commands that can destroy something do without asking
 	// is counted over all of an act; of a request without one it is counted over that request.
 	Act       string
 	RequestID string // what the caller calls it; nothing is decided by it, but Join finds it by that
