@@ -101,7 +101,9 @@ func (p *parse) err() error {
 	case 1:
 		return cli.Errorf(cli.Invalid, "%s", p.problems[0])
 	}
-	return cli.Errorf(cli.Invalid, "%s has %d problems:\n  %s", filepath.Base(p.path), len(p.problems), strings.Join(p.problems, "\n  "))
+	return &cli.Exit{
+		Code: cli.Invalid, Err: fmt.Errorf("%s has %d problems:", filepath.Base(p.path), len(p.problems)), List: p.problems,
+	}
 }
 
 func (p *parse) problem(line int, format string, args ...any) {

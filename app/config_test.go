@@ -126,7 +126,7 @@ func TestServeRefusesABadConfiguration(t *testing.T) {
 			t.Errorf("no %q in %s", want, out)
 		}
 	}
-	if code != 2 || strings.Contains(out, "sk-0123456789abcdef") {
+	if code != 2 || strings.Count(out, "\n  "+file+":") != 3 || strings.Contains(out, "sk-0123456789abcdef") {
 		t.Errorf("code %d, %s", code, out)
 	}
 	if _, err := os.Stat(dir); err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"throwbar.dev/throwbar/clients/cli/term"
 	throwbar "throwbar.dev/throwbar/clients/go"
@@ -29,6 +30,7 @@ var errInterrupted = errors.New("interrupted")
 type Exit struct {
 	Code int
 	Err  error
+	List []string // what the error is about, a line each
 }
 
 // Error is the text of the error.
@@ -36,7 +38,7 @@ func (e *Exit) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit code %d", e.Code)
 	}
-	return e.Err.Error()
+	return strings.Join(append([]string{e.Err.Error()}, e.List...), "\n  ")
 }
 
 // Unwrap is the error itself.
@@ -56,6 +58,11 @@ func (p *program) end(ctx context.Context, err error) int {
 	interrupted := code == Cancelled && errors.Is(context.Cause(ctx), errInterrupted)
 	if text != "" && !interrupted {
 		p.err.Line(term.Red, "throwbar: %s", text)
+		if exit := (*Exit)(nil); errors.As(err, &exit) {
+			for _, line := range exit.List {
+				p.err.Line(term.Red, "  %s", line)
+			}
+		}
 	}
 	return code
 }
@@ -66,6 +73,9 @@ func (p *program) explain(err error) (int, string) {
 	if errors.As(err, &exit) {
 		if exit.Err == nil {
 			return exit.Code, ""
+		}
+		if exit.List != nil {
+			return exit.Code, exit.Err.Error()
 		}
 		_, text := p.explainCall(err)
 		return exit.Code, text
