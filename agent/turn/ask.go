@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/url"
 	"slices"
 
 	"throwbar.dev/throwbar/agent/history"
@@ -113,6 +114,7 @@ func unsystemed(messages []model.Message) []model.Message {
 func explain(err error) string {
 	var api *model.APIError
 	var long *history.TooLong
+	var request *url.Error
 	switch {
 	case errors.As(err, &long) && errors.As(long.Cause, &api):
 		return long.Error() + " (" + api.Error() + ")"
@@ -124,6 +126,8 @@ func explain(err error) string {
 		return "the model's provider went silent: try again"
 	case errors.Is(err, model.ErrCutOff):
 		return "the model's answer was cut off: try again"
+	case errors.As(err, &request):
+		return "the model cannot be reached: " + request.Err.Error()
 	default:
 		return "the model cannot be reached: " + err.Error()
 	}

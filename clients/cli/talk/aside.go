@@ -49,7 +49,7 @@ func (g *Page) aside(e *agentv1.Event) {
 		line(term.Dim, "%s", Child(kind.ChildChanged))
 	case *agentv1.Event_ModelChanged:
 		m := kind.ModelChanged
-		line(term.Yellow, "! %s did not answer (%s): %s is asked", m.GetFrom(), m.GetReason(), m.GetTo())
+		line(term.Yellow, "! %s did not answer (%s): %s is asked", m.GetFrom(), strings.TrimSuffix(m.GetReason(), "."), m.GetTo())
 	case *agentv1.Event_Compacted:
 		line(term.Dim, "! What was said long ago was made shorter for the model: %s", Shortened(kind.Compacted))
 	}
