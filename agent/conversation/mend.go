@@ -7,6 +7,7 @@ import (
 
 	"throwbar.dev/throwbar/agent/model"
 	"throwbar.dev/throwbar/agent/tool"
+	"throwbar.dev/throwbar/agent/turn"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 )
 
@@ -100,7 +101,7 @@ func (b *Book) mend(ctx context.Context, t *thread, row Turn, why string) error 
 		return fmt.Errorf("read history: %w", err)
 	}
 	change := Change{Conversation: t.c}
-	for _, call := range open(history) {
+	for _, call := range turn.Unanswered(history) {
 		content, err := tool.Fail("interrupted",
 			"the turn broke before the outcome was known; it may have taken effect: look before you try again").Print(b.config.Random)
 		if err != nil {
@@ -128,25 +129,4 @@ func (b *Book) finish(ctx context.Context, t *thread, row Turn, change Change, e
 	}
 	change.Conversation.LastEnd = end
 	return b.next(ctx, t, change)
-}
-
-// open are the calls of a history that have no result.
-func open(history []model.Message) []model.Call {
-	var calls []model.Call
-	for _, m := range history {
-		switch m.Role {
-		case model.RoleAssistant:
-			calls = m.Calls
-		case model.RoleTool:
-			var rest []model.Call
-			for _, call := range calls {
-				if call.ID != m.CallID {
-					rest = append(rest, call)
-				}
-			}
-			calls = rest
-		default:
-		}
-	}
-	return calls
 }

@@ -20,7 +20,7 @@ func (s *session) key(callID string) string {
 // resume goes on where an earlier process ended: the calls of the last answer that have no result are made again, under
 // their keys. It says whether the turn has ended.
 func (s *session) resume(ctx context.Context) (bool, error) {
-	open := unanswered(s.history)
+	open := Unanswered(s.history)
 	if len(open) == 0 {
 		return false, nil
 	}
@@ -42,8 +42,8 @@ func (s *session) resume(ctx context.Context) (bool, error) {
 	return done, err
 }
 
-// unanswered are the calls of the last answer in a history that have no result.
-func unanswered(history []model.Message) []model.Call {
+// Unanswered are the calls of the last answer in a history that have no result.
+func Unanswered(history []model.Message) []model.Call {
 	var open []model.Call
 	for _, m := range history {
 		switch m.Role {
