@@ -102,7 +102,7 @@ func (p *parse) err() error {
 		return cli.Errorf(cli.Invalid, "%s", p.problems[0])
 	}
 	return &cli.Exit{
-		Code: cli.Invalid, Err: fmt.Errorf("%s has %d problems:", filepath.Base(p.path), len(p.problems)), List: p.problems,
+		Code: cli.Invalid, Err: fmt.Errorf("%s has %d problems", filepath.Base(p.path), len(p.problems)), List: p.problems,
 	}
 }
 

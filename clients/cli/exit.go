@@ -38,7 +38,10 @@ func (e *Exit) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit code %d", e.Code)
 	}
-	return strings.Join(append([]string{e.Err.Error()}, e.List...), "\n  ")
+	if e.List == nil {
+		return e.Err.Error()
+	}
+	return e.Err.Error() + ":\n  " + strings.Join(e.List, "\n  ")
 }
 
 // Unwrap is the error itself.
@@ -57,11 +60,13 @@ func (p *program) end(ctx context.Context, err error) int {
 	code, text := p.explain(err)
 	interrupted := code == Cancelled && errors.Is(context.Cause(ctx), errInterrupted)
 	if text != "" && !interrupted {
+		var list []string
+		if exit := (*Exit)(nil); errors.As(err, &exit) && exit.List != nil {
+			list, text = exit.List, text+":"
+		}
 		p.err.Line(term.Red, "throwbar: %s", text)
-		if exit := (*Exit)(nil); errors.As(err, &exit) {
-			for _, line := range exit.List {
-				p.err.Line(term.Red, "  %s", line)
-			}
+		for _, line := range list {
+			p.err.Line(term.Red, "  %s", line)
 		}
 	}
 	return code
