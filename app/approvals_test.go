@@ -78,7 +78,7 @@ func TestChildServes(t *testing.T) {
 		model = app.ModelConfig{Name: "scripted", BaseURL: url, Key: modeltest.Key}
 	}
 	skew, _ := time.ParseDuration(os.Getenv(victimSkew))
-	server, err := app.NewServer(t.Context(), app.Config{
+	server, err := app.NewServer(t.Context(), withAgents(app.Config{
 		Model:   model,
 		Now:     func() time.Time { return time.Now().Add(skew) },
 		DataDir: os.Getenv(victimDir), Store: store.Config{URL: os.Getenv(victimURL)},
@@ -86,7 +86,7 @@ func TestChildServes(t *testing.T) {
 		Parts: app.Parts{Approvals: func(a dispatch.Approvals) dispatch.Approvals {
 			return halting{Approvals: a, at: os.Getenv(victimHalt)}
 		}},
-	})
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,78 +1,35 @@
 package app_test
 
 import (
-	"bufio"
-	"context"
-	"fmt"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 
 	"throwbar.dev/throwbar/agent/model/modeltest"
-	"throwbar.dev/throwbar/app"
 	"throwbar.dev/throwbar/app/apptest"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 	"throwbar.dev/throwbar/gen/go/throwbar/agent/v1/agentv1connect"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
-	"throwbar.dev/throwbar/server/rpc"
 	"throwbar.dev/throwbar/soak/soaktest"
-	"throwbar.dev/throwbar/store"
 )
-
-// What the parent says to a server of a crew in a process of its own.
-const (
-	crewDir     = "THROWBAR_CREW_DIR"
-	crewURL     = "THROWBAR_CREW_URL"
-	crewAddress = "THROWBAR_CREW_ADDRESS"
-	crewModel   = "THROWBAR_CREW_MODEL"
-)
-
-// TestCrewServes is the server to kill.
-func TestCrewServes(t *testing.T) {
-	t.Parallel()
-	if os.Getenv(crewDir) == "" {
-		t.Skip("only as a child")
-	}
-	address := os.Getenv(crewAddress)
-	server, err := app.NewServer(t.Context(), withAgents(app.Config{
-		DataDir: os.Getenv(crewDir), Store: store.Config{URL: os.Getenv(crewURL)}, Listener: rpc.Listener{Hosts: rpc.LoopbackHosts(address)},
-		Model: app.ModelConfig{Name: "scripted", BaseURL: os.Getenv(crewModel), Key: modeltest.Key},
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Serve(t.Context(), listener, func() { fmt.Fprintln(os.Stdout, "ready") }); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // mortals are a crew whose server is a process that can be killed.
 type mortals struct {
 	*crew
 
-	url     string
-	process *exec.Cmd
+	server *victim
 }
 
 func newMortals(t *testing.T, url string) *mortals {
 	t.Helper()
-	m := &mortals{url: url, crew: &crew{t: t, ids: map[string]string{}, plays: map[string]play{}}}
+	m := &mortals{crew: &crew{t: t, ids: map[string]string{}, plays: map[string]play{}}}
 	m.model = modeltest.NewServer(t)
 	m.model.SetRule(modeltest.Func(m.answer))
 	address, err := soaktest.FreeAddress(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Server = &apptest.Server{URL: "http://" + address, Address: address, Dir: t.TempDir()}
+	m.server = &victim{t: t, dir: t.TempDir(), url: url, address: address, model: m.model.URL}
 	m.begins()
 	t.Cleanup(m.kill)
 	return m
@@ -81,39 +38,12 @@ func newMortals(t *testing.T, url string) *mortals {
 // begins starts the server, or starts it again.
 func (m *mortals) begins() {
 	m.t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	m.process = exec.CommandContext(context.WithoutCancel(m.t.Context()), self, "-test.run=^TestCrewServes$", "-test.count=1")
-	m.process.Env = append(os.Environ(), crewDir+"="+m.Dir, crewURL+"="+m.url, crewAddress+"="+m.Address, crewModel+"="+m.model.URL)
-	m.process.Stderr = os.Stderr
-	pipe, err := m.process.StdoutPipe()
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	if err := m.process.Start(); err != nil {
-		m.t.Fatal(err)
-	}
-	lines := bufio.NewScanner(pipe)
-	for ready := false; !ready; ready = strings.TrimSpace(lines.Text()) == "ready" {
-		if !lines.Scan() {
-			m.t.Fatal("the server ended before it was ready")
-		}
-	}
-	raw, err := os.ReadFile(filepath.Join(m.Dir, "owner.token"))
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	m.Owner = strings.TrimSpace(string(raw))
-	m.agents = agentv1connect.NewAgentServiceClient(m.Client(m.t, m.Owner, nil))
+	m.server.start(haltNever)
+	m.Server = m.server.server()
+	m.agents = agentv1connect.NewAgentServiceClient(m.server.caller())
 }
 
-// kill is kill -9.
-func (m *mortals) kill() {
-	_ = m.process.Process.Kill() // it may be gone already
-	_ = m.process.Wait()         // it was killed
-}
+func (m *mortals) kill() { m.server.kill() }
 
 // A server that is killed in the middle of a cycle goes on with it when it is started again, and counts on from where it
 // was.
