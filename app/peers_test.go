@@ -107,7 +107,12 @@ func testACycle(t *testing.T, cfg app.Config, names []string, restart bool) {
 	if n := len(w.queue("B")); n != 1 || int(w.get("B").GetWakesLeft()) != 6-each {
 		t.Errorf("%d messages wait for B, which has %d wakes left", n, w.get("B").GetWakesLeft())
 	}
-	says(t, w.lastResult("A", sends).GetContent(), "suppressed", "Do not send it again", "not lost")
+	// Held at once, or queued and held later: B may still be at the end of the turn that led here.
+	told := w.lastResult("A", sends).GetContent()
+	says(t, told, "Do not send it again", "not lost", "when a person goes on")
+	if !strings.Contains(told, `"suppressed"`) && !strings.Contains(told, `"queued"`) {
+		t.Errorf("delivered: %s", told)
+	}
 }
 
 // The seventh wake in a row is held: exactly six turns, one message that waits, a budget of nothing. A person who writes

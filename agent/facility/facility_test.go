@@ -240,7 +240,7 @@ func TestAMessageIsDeliveredOnceAndReported(t *testing.T) {
 	in := &agentv1.SendToConversation{ConversationId: "abcd1", Message: "please book"}
 	for delivery, words := range map[agentv1.Delivery][]string{
 		agentv1.Delivery_DELIVERY_STARTED:    {"begun", "readConversation"},
-		agentv1.Delivery_DELIVERY_QUEUED:     {"works on something else", "readConversation", "Do not send it again"},
+		agentv1.Delivery_DELIVERY_QUEUED:     {"works on something else", "not lost", "when a person goes on", "readConversation", "Do not send it again"},
 		agentv1.Delivery_DELIVERY_SUPPRESSED: {"Held", "not woken", "not lost", "until a person", "Do not send it again"},
 	} {
 		b.threads.delivery = delivery

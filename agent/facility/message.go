@@ -36,7 +36,8 @@ func (f *Facilities) send(ctx context.Context, call turn.FacilityCall, in *agent
 	note := "It has begun to work on this. Nobody waits for its answer: go on, and read it later with " + read + " and this handle, if you have that tool."
 	switch done.Delivery {
 	case agentv1.Delivery_DELIVERY_QUEUED, agentv1.Delivery_DELIVERY_STEERED:
-		note = "It works on something else and reads this when that ends. Do not send it again: read the answer later with " +
+		note = "It works on something else. The message is in its queue and is not lost: it is read when that ends or, if agents have woken " +
+			"each other as often as they may by then, when a person goes on there. Do not send it again: read the answer later with " +
 			read + " and this handle, if you have that tool."
 	case agentv1.Delivery_DELIVERY_SUPPRESSED:
 		note = "Held, and it was not woken: agents have woken each other as often as they may until a person writes there. The message is in " +
