@@ -67,7 +67,7 @@ func New(config Config) (*Agent, error) {
 	if len(config.Models) == 0 && config.Hint == "" {
 		return nil, errors.New("make agent: neither a model nor a hint what to set")
 	}
-	tools, err := tool.NewSet(config.Catalogue)
+	tools, err := tool.NewSet(config.Catalogue, facility.Remarks(config.Definitions)...)
 	if err != nil {
 		return nil, err
 	}

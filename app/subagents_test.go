@@ -102,7 +102,14 @@ func TestAnAgentHasAnotherOneWork(t *testing.T) {
 func testAnAgentHasAnotherOneWork(t *testing.T, cfg app.Config) {
 	w := newCrew(t, withAgents(cfg))
 	w.plan("scout", answers("there are 42"))
-	w.begin("A", then(replies(summon("scout", "count them")), tells(summons)), summons, fetches)
+	w.begin("A", then(func(r *modeltest.Received) modeltest.Reply {
+		for _, known := range r.Tools {
+			if known.Name == summons { // whom it can start is told with the tool
+				says(t, known.Description, "Agents: scout: Looks around; closer: Closes tabs; boss: ")
+			}
+		}
+		return summon("scout", "count them")
+	}, tells(summons)), summons, fetches)
 	w.say("A", "how many are there?")
 	w.settled()
 	says(t, w.lastResult("A", summons).GetContent(), "there are 42", "idle")
@@ -124,7 +131,7 @@ func testAnAgentHasAnotherOneWork(t *testing.T, cfg app.Config) {
 	w.plan("A", then(replies(summon("spy", "look")), tells(summons)))
 	w.say("A", "again")
 	w.settled()
-	says(t, w.lastResult("A", summons).GetContent(), "scout: Looks around.", "closer: Closes tabs.")
+	says(t, w.lastResult("A", summons).GetContent(), "scout: Looks around", "closer: Closes tabs")
 	if n := len(w.children(w.id("A"))); n != 1 {
 		t.Errorf("%d children", n)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"throwbar.dev/throwbar/agent/conversation"
+	"throwbar.dev/throwbar/agent/tool"
 	"throwbar.dev/throwbar/agent/turn"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
@@ -67,17 +68,41 @@ func (f *Facilities) definition(name string) (*configv1.AgentDefinition, error) 
 	if len(all) == 0 {
 		return nil, refuse(commandv1.ErrorCode_ERROR_CODE_NOT_FOUND, "no agent is defined here, and none was started: the user defines them in the server's configuration file")
 	}
-	const most = 80
-	var names []string
-	for i, d := range all {
-		if i == maxListed {
-			names = append(names, fmt.Sprintf("and %d more", len(all)-i))
+	return nil, refuse(commandv1.ErrorCode_ERROR_CODE_NOT_FOUND, "there is no agent %q, and none was started. There are %s",
+		cut(name, maxRef), defined(all))
+}
+
+// Remarks are what a model has to know of the facilities of this server beside their declarations: which agents it can
+// start.
+func Remarks(definitions []*configv1.AgentDefinition) []tool.Remark {
+	text := "No agent is defined now."
+	if len(definitions) > 0 {
+		text = "Agents: " + defined(definitions) + "."
+	}
+	return []tool.Remark{{Facility: (&agentv1.SummonAgent{}).ProtoReflect().Descriptor().FullName(), Text: text}}
+}
+
+// defined lists agents in little room: the first with what they are for, others by name, the rest by number.
+func defined(definitions []*configv1.AgentDefinition) string {
+	const (
+		most  = 80  // characters of what one is for
+		names = 50  // agents that are named
+		room  = 700 // bytes of the whole list, about
+	)
+	var list []string
+	used := 0
+	for i, d := range definitions {
+		one := d.GetName()
+		if i < maxListed {
+			one += ": " + strings.TrimSuffix(cut(d.GetDescription(), most), ".")
+		}
+		if used += len(one); i == names || used > room {
+			list = append(list, fmt.Sprintf("and %d more", len(definitions)-i))
 			break
 		}
-		names = append(names, d.GetName()+": "+cut(d.GetDescription(), most))
+		list = append(list, one)
 	}
-	return nil, refuse(commandv1.ErrorCode_ERROR_CODE_NOT_FOUND, "there is no agent %q, and none was started. There are %s",
-		cut(name, maxRef), strings.Join(names, "; "))
+	return strings.Join(list, "; ")
 }
 
 // retrieve collects the answer of an agent that this one has started, and waits for it while it works.

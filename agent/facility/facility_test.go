@@ -304,7 +304,7 @@ func TestStartingAgents(t *testing.T) {
 	b.threads.snapshots["child"] = conversation.Snapshot{
 		Conversation: b.threads.rows[0].Conversation, Handle: "chil", Status: agentv1.ConversationStatus_CONVERSATION_STATUS_IDLE, Answer: "done", Answered: true,
 	}
-	has(t, b.refused(t, notFound, &agentv1.SummonAgent{Agent: "spy", Task: "look"}), `no agent "spy"`, "scout: Looks around.", "writer: Writes a text.")
+	has(t, b.refused(t, notFound, &agentv1.SummonAgent{Agent: "spy", Task: "look"}), `no agent "spy"`, "scout: Looks around", "writer: Writes a text")
 	has(t, b.refused(t, badCall, &agentv1.SummonAgent{Agent: "scout", Task: " "}), "blank", "nothing was started")
 	if len(b.threads.summoned) > 0 {
 		t.Errorf("started %v", b.threads.summoned)

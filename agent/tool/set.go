@@ -21,13 +21,24 @@ type Set struct {
 	groups []string         // every name that stands for several tools
 }
 
+// Remark is what a model is told of a facility beside its declaration, because it is known only where the server runs.
+type Remark struct {
+	Facility protoreflect.FullName // its message
+	Text     string
+}
+
 // NewSet makes a tool of every query, command and facility of a catalogue.
-func NewSet(c *catalog.Catalogue) (*Set, error) {
+func NewSet(c *catalog.Catalogue, remarks ...Remark) (*Set, error) {
 	s := &Set{byName: map[string]*Tool{}, groups: []string{GroupAll, GroupRead, GroupAct, GroupNone}}
 	for _, e := range slices.Concat(c.Queries(), c.Commands(), c.Facilities()) {
 		t, err := newTool(e, c.Files())
 		if err != nil {
 			return nil, fmt.Errorf("make tool %s: %w", e.Name, err)
+		}
+		for _, r := range remarks {
+			if e.Facility != nil && r.Facility == e.In.FullName() {
+				t.Description = describe(t.Description, []string{r.Text})
+			}
 		}
 		s.tools = append(s.tools, t)
 		for _, name := range append([]string{e.Name}, e.Aliases...) {

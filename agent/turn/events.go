@@ -2,6 +2,7 @@ package turn
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"throwbar.dev/throwbar/agent/model"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
@@ -79,5 +80,6 @@ func sentence(text string) string {
 	if text == "" {
 		return ""
 	}
-	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
+	_, first := utf8.DecodeRuneInString(text)
+	return strings.ToUpper(text[:first]) + strings.TrimSuffix(text[first:], ".") + "."
 }

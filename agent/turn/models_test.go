@@ -76,6 +76,22 @@ func TestNoOtherModelIsAsked(t *testing.T) {
 		if len(j.changes()) != 0 || len(second.Requests()) != 0 {
 			t.Errorf("%s: changes %q", name, j.changes())
 		}
+		if got := j.events[len(j.events)-2].GetError().GetMessage(); !strings.HasPrefix(got, "Model test: ") {
+			t.Errorf("%s: whose error is %q?", name, got)
+		}
+	}
+}
+
+// Where several models are configured and none answers, the error names the last one.
+func TestNoModelAnswers(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, modeltest.Fail(401, "no such key"))
+	b.beside("zweites", modeltest.Fail(401, "another key"))
+	j := b.chat("open")
+	j.expect(t, agentv1.TurnEnd_TURN_END_FAILED)
+	got := j.events[len(j.events)-2].GetError().GetMessage()
+	if !strings.HasPrefix(got, "Model zweites: the model provider answered 401") || !strings.Contains(got, "another key") {
+		t.Errorf("error: %q", got)
 	}
 }
 

@@ -50,7 +50,11 @@ func (s *session) round(ctx context.Context) (bool, error) {
 	case ctx.Err() != nil:
 		return true, s.stopped(ctx, answer)
 	case err != nil:
-		return true, s.failed(ctx, answer, explain(err))
+		why := explain(err)
+		if len(step.Choices) > 1 {
+			why = "model " + s.answers + ": " + why
+		}
+		return true, s.failed(ctx, answer, why)
 	case len(answer.Calls) == 0:
 		return true, s.answered(ctx, answer)
 	}

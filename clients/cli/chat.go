@@ -102,7 +102,7 @@ func (p *program) runChat(ctx context.Context, ask chatAsk, message string) erro
 		return fmt.Errorf("ask for the model: %w", err)
 	}
 	if model.GetModel() == "" {
-		return Errorf(Failed, "no model is set: %s", model.GetHint())
+		return Errorf(Failed, "%s", model.GetHint())
 	}
 	c := &chat{
 		program: p, server: s, ask: ask, model: model.GetModel(), pressed: make(chan struct{}, 1), choice: ask.model.choice(),

@@ -115,7 +115,7 @@ func TestChatEnds(t *testing.T) {
 			e.check(t, row.code, row.says)
 		})
 	}
-	none := newFake(t, func(f *fake) { f.model = &agentv1.GetModelResponse{Hint: "set THROWBAR_MODEL"} })
+	none := newFake(t, func(f *fake) { f.model = &agentv1.GetModelResponse{Hint: "no model is set: set THROWBAR_MODEL"} })
 	if e := none.run(t, "chat", "hello"); e.code != 1 || e.err != "throwbar: no model is set: set THROWBAR_MODEL\n" {
 		t.Errorf("%+v", e)
 	}
