@@ -253,7 +253,7 @@ func TestARevokedTokenFollowsNoLonger(t *testing.T) {
 			}
 		}
 	}()
-	timer := time.NewTimer(20 * time.Second)
+	timer := time.NewTimer(time.Minute)
 	defer timer.Stop()
 	select {
 	case err := <-ended:

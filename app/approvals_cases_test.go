@@ -201,7 +201,7 @@ func (c *court) ask(t *testing.T, url string) (command string, a *controlv1.Appr
 
 // ended is end outside of the test's goroutine.
 func (c *court) ended(t *testing.T, id string) (*controlv1.Command, error) {
-	for late := time.Now().Add(20 * time.Second); ; {
+	for late := time.Now().Add(time.Minute); ; {
 		res, err := c.commands.GetCommand(t.Context(), &controlv1.GetCommandRequest{CommandId: id})
 		switch {
 		case err != nil || res.GetCommand().GetEndedAt() != nil:

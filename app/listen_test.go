@@ -137,7 +137,7 @@ func serveWith(t *testing.T, dir string, args ...string) *started {
 				s.url, s.key = m[1], m[2]
 				return s
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("neither listens nor ends: %s%s", s.out, s.errors)
 		}
 	}
@@ -331,7 +331,7 @@ func TestSecurityRow05CertificatesAreReadAgain(t *testing.T) {
 
 func eventually(t *testing.T, what string, check func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for !check() {

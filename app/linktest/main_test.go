@@ -99,7 +99,7 @@ func (p *process) line(t *testing.T) string {
 			t.Fatal("the process has ended")
 		}
 		return line
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the process says nothing")
 	}
 	return ""

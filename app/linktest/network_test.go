@@ -109,7 +109,7 @@ func (s *setup) start(t *testing.T, change func(*throwbar.DeviceConfig)) (stop f
 // wait takes statuses until one is as wanted.
 func (s *setup) wait(t *testing.T, connected bool) throwbar.Status {
 	t.Helper()
-	for late := time.After(20 * time.Second); ; {
+	for late := time.After(time.Minute); ; {
 		select {
 		case st := <-s.status:
 			if st.Connected == connected {

@@ -45,7 +45,7 @@ func (s *session) sees(text string, times int) *session {
 	select {
 	case <-s.out.holds(text, times):
 	case <-s.err.holds(text, times):
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		s.t.Fatalf("%q is missing\nstdout:\n%s\nstderr:\n%s", text, s.out.String(), s.err.String())
 	}
 	return s
@@ -68,7 +68,7 @@ func (s *session) ends(interrupt bool) ended {
 	select {
 	case code := <-s.code:
 		return ended{code: code, out: s.out.String(), err: s.err.String()}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		s.t.Fatalf("it does not end\nstdout:\n%s\nstderr:\n%s", s.out.String(), s.err.String())
 		return ended{}
 	}

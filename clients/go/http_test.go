@@ -191,7 +191,7 @@ func await(t *testing.T, l *memLink) *devicev1.DeviceFrame {
 			if f.GetHeartbeat() == nil {
 				return f
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("no frame")
 		}
 	}
@@ -202,7 +202,7 @@ func dialled(t *testing.T, s *script) *memLink {
 	select {
 	case l := <-s.links:
 		return l
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no link")
 		return nil
 	}

@@ -81,14 +81,13 @@ func registered(t *testing.T, s *apptest.Server, service protoreflect.FullName) 
 	return err == nil
 }
 
-// answersWithin is how long a call may take until it counts as let through: what is refused is refused at once, and
-// streams that are let through may say nothing.
+// answersWithin is how long a stream may say nothing until it counts as let through.
 const answersWithin = 500 * time.Millisecond
 
-// callEmpty makes a call with an empty message and says how it was answered; ok for a stream that says nothing.
-func callEmpty(t *testing.T, client *connect.Client, m protoreflect.MethodDescriptor) connect.Code {
+// callEmpty makes a call with an empty message and says how it was answered; ok for a stream that says nothing within a time.
+func callEmpty(t *testing.T, client *connect.Client, m protoreflect.MethodDescriptor, within time.Duration) connect.Code {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), answersWithin)
+	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
 	stream, err := client.CallClientStream(ctx, connect.Spec{
 		StreamType: connect.StreamTypeBidi, Schema: m, Procedure: "/" + string(m.Parent().FullName()) + "/" + string(m.Name()),
@@ -212,7 +211,11 @@ func TestEveryRPCAsEveryRole(t *testing.T) {
 			continue
 		}
 		for i, role := range roles {
-			if got := verdict(callEmpty(t, clients[role], m)); got != want[i] {
+			within := time.Minute // a refusal comes at once, but not on a busy machine
+			if want[i] == "ok" && m.IsStreamingServer() {
+				within = answersWithin
+			}
+			if got := verdict(callEmpty(t, clients[role], m, within)); got != want[i] {
 				t.Errorf("%s as %s: %s, want %s", name, role, got, want[i])
 			}
 		}

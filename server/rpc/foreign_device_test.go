@@ -3,6 +3,7 @@ package rpc_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
 
@@ -80,9 +81,9 @@ func TestSecurity20DevicesReachNothingOfAnotherWorkspace(t *testing.T) {
 			switch {
 			case ok:
 				seen[field] = true
-				compare(t, "DeviceService."+method+" "+path, c, victim, own, func(text string) string { return say(method, text) })
+				compare(t, "DeviceService."+method+" "+path, c, victim, own, func(text string, _ time.Duration) string { return say(method, text) })
 			case path == "link_id":
-				compare(t, "DeviceService.Report link_id", foreignCase{"link", missing, `"ID"`}, victim, own, func(id string) string {
+				compare(t, "DeviceService.Report link_id", foreignCase{"link", missing, `"ID"`}, victim, own, func(id string, _ time.Duration) string {
 					_, err := device.Report(t.Context(), &devicev1.ReportRequest{
 						LinkId: strings.Trim(id, `"`), Sequence: 1, Frames: []*devicev1.DeviceFrame{ack("x")},
 					})
