@@ -323,7 +323,7 @@ func case11(t *testing.T, c *court) {
 		t.Error("warned too early")
 	}
 	c.later(2 * time.Minute)
-	if !c.warned(t, a.GetApprovalId(), 20*time.Second) {
+	if !c.warned(t, a.GetApprovalId(), time.Minute) {
 		t.Error("no warning at four fifths")
 	}
 	c.later(12 * time.Hour)
