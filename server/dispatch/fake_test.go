@@ -39,6 +39,7 @@ type book struct {
 	lost  error // of Accept, which has written all the same
 	stuck error // of Finish
 	deaf  error // of Late
+	blind error // of Acted
 	steps []string
 	shelf shelf
 	hooks
@@ -242,6 +243,19 @@ func (b *book) Kept(_ context.Context, f dispatch.KeptFilter) ([]dispatch.Kept, 
 		return cmp.Or(y.Tab.GetSavedAt().AsTime().Compare(x.Tab.GetSavedAt().AsTime()), cmp.Compare(y.Tab.GetTabId(), x.Tab.GetTabId()))
 	})
 	return out, nil
+}
+
+// Acted counts what is written down, like the real one.
+func (b *book) Acted(_ context.Context, workspace, act string) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := 0
+	for _, row := range b.rows {
+		if row.Workspace == workspace && row.Act == act {
+			n += row.ActTargets
+		}
+	}
+	return n, b.blind
 }
 
 func (b *book) OfGroup(_ context.Context, _, group string) (dispatch.Record, error) {
@@ -460,7 +474,7 @@ func (w *world) restart(cat *catalog.Catalogue) {
 	prefix := fmt.Sprintf("id%d-", len(w.book.rows))
 	w.book.mu.Unlock()
 	w.Dispatcher = dispatch.New(dispatch.Config{
-		Catalogue: cat, Ledger: w.book, Reader: w.book, Devices: w, Links: w.wire, Browser: w,
+		Catalogue: cat, Ledger: w.book, Reader: w.book, Acts: w.book, Devices: w, Links: w.wire, Browser: w,
 		Approvals: w.book, Policy: &w.rule, Reachable: func(string, string) bool { return w.reach.Load() },
 		NewID: func() string {
 			mu.Lock()
