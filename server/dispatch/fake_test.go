@@ -39,7 +39,6 @@ type book struct {
 	lost  error // of Accept, which has written all the same
 	stuck error // of Finish
 	deaf  error // of Late
-	blind error // of Acted
 	steps []string
 	shelf shelf
 	hooks
@@ -56,6 +55,9 @@ func newBook() *book {
 }
 
 func (b *book) Accept(_ context.Context, commands []dispatch.Acceptance) error {
+	if b.accepting != nil {
+		b.accepting()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fail != nil {
@@ -247,6 +249,11 @@ func (b *book) Kept(_ context.Context, f dispatch.KeptFilter) ([]dispatch.Kept, 
 
 // Acted counts what is written down, like the real one.
 func (b *book) Acted(_ context.Context, workspace, act string) (int, error) {
+	if b.counting != nil {
+		if err := b.counting(); err != nil {
+			return 0, err
+		}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := 0
@@ -255,7 +262,7 @@ func (b *book) Acted(_ context.Context, workspace, act string) (int, error) {
 			n += row.ActTargets
 		}
 	}
-	return n, b.blind
+	return n, nil
 }
 
 func (b *book) OfGroup(_ context.Context, _, group string) (dispatch.Record, error) {
@@ -398,6 +405,7 @@ type world struct {
 	more    map[string]bool           // further devices
 	rule    rule                      // policy
 	reach   atomic.Bool               // somebody can be asked
+	blank   atomic.Bool               // a pattern matches nothing
 	grown   atomic.Bool               // a pattern matches one more tab
 	renamed atomic.Pointer[[2]string] // a tab that has another id now: the old one and the new one
 	hidden  string                    // a tab that is private
@@ -420,6 +428,9 @@ func (w *world) Describe(id string) *commandv1.SavedTab {
 }
 
 func (w *world) Match(device, _ string) []string {
+	if w.blank.Load() {
+		return nil
+	}
 	if w.grown.Load() {
 		return []string{device + "_tb1-1", device + "_tb1-2", device + "_tb1-3"}
 	}
