@@ -180,6 +180,18 @@ func (b *book) Sweep(_ context.Context, clearBefore, removeBefore time.Time) err
 	return nil
 }
 
+// clear empties the payloads of what has ended, as a sweep does after a while.
+func (b *book) clear() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id, row := range b.rows {
+		if row.State.Ended() {
+			row.Action, row.Result, row.Error = nil, nil, nil
+			b.rows[id] = row
+		}
+	}
+}
+
 func (b *book) Get(_ context.Context, workspace, id string) (dispatch.Record, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
