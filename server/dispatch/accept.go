@@ -240,8 +240,13 @@ func (d *Dispatcher) accept(ctx context.Context, orders []*Order) {
 	var lives []*live
 	var rows []Acceptance
 	counted := d.tally(ctx, orders)
+	judged := make([]*Order, 0, len(orders))
 	for _, o := range orders {
-		counted.judge(d, o)
+		if err := counted.judge(d, o); err != nil {
+			o.Answer(nil, err)
+			continue
+		}
+		judged = append(judged, o)
 		o.group = d.NewID()
 		o.left = 1 // so that it is not answered before it has begun
 		for _, p := range o.parts {
@@ -265,7 +270,7 @@ func (d *Dispatcher) accept(ctx context.Context, orders []*Order) {
 	}
 	counted.release()
 	d.begun(lives, rows, err)
-	for _, o := range orders {
+	for _, o := range judged {
 		d.noteDenials(o)
 		d.ask(ctx, o)
 		d.mu.Lock()

@@ -90,22 +90,23 @@ func (d *Dispatcher) tally(ctx context.Context, orders []*Order) *tally {
 	return t
 }
 
-// judge has policy decide again about the parts of an order whose act has done more than when they were planned. A part is
-// refused if that is not known.
-func (t *tally) judge(d *Dispatcher, o *Order) {
+// judge has policy decide again about the parts of an order whose act has done more than when they were planned. It is a fault
+// if that is not known.
+func (t *tally) judge(d *Dispatcher, o *Order) error {
 	for _, p := range o.parts {
 		key, counts := actOf(&o.Request, p.entry)
 		if !counts || p.err != nil {
 			continue
 		}
-		if p.err = t.failed[key]; p.err != nil {
-			continue
+		if err := t.failed[key]; err != nil {
+			return err
 		}
 		if before := p.besides(t.done[key]); before != p.before {
 			p.before = before
 			p.err = d.decide(o.Request, p)
 		}
 	}
+	return nil
 }
 
 // add counts a command that is about to be written down.

@@ -261,20 +261,18 @@ func (b *book) Kept(_ context.Context, f dispatch.KeptFilter) ([]dispatch.Kept, 
 
 // Acted counts what is written down, like the real one.
 func (b *book) Acted(_ context.Context, workspace, act string) (int, error) {
-	if b.counting != nil {
-		if err := b.counting(); err != nil {
-			return 0, err
-		}
-	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	n := 0
 	for _, row := range b.rows {
 		if row.Workspace == workspace && row.Act == act {
 			n += row.ActTargets
 		}
 	}
-	return n, nil
+	b.mu.Unlock()
+	if b.counting == nil {
+		return n, nil
+	}
+	return n, b.counting()
 }
 
 func (b *book) OfGroup(_ context.Context, _, group string) (dispatch.Record, error) {
