@@ -44,7 +44,7 @@ func newResumed(t *testing.T, url string, script func(device string) []modeltest
 	r.device = identities[0].DeviceID
 	r.scripted = modeltest.NewServer(t, script(r.device)...)
 	r.model = r.scripted.URL
-	runHandler(t, client.DeviceConfig{Identity: identities[0], Handler: r.tape, Actions: []string{"openTab"}})
+	runHandler(t, client.DeviceConfig{Identity: identities[0], Handler: r.tape, Actions: []string{"openTab", "closeTabs"}})
 	return r
 }
 
