@@ -103,7 +103,7 @@ func testAKilledServerUndoesNothingTwice(t *testing.T, url string) {
 	})
 	decide(t, m.Server, a, true)
 	m.settled()
-	says(t, m.lastResult("A", "undo").GetContent(), `"restored":2`, "laptop")
+	says(t, m.lastResult("A", "undo").GetContent(), `"restored":2`, "laptop", `"undoneCommandIds":["`)
 	if n := openTabs(t, m.Server); n != 37 {
 		t.Errorf("%d tabs are open", n)
 	}

@@ -51,6 +51,17 @@ func (p *tape) OpenTab(_ context.Context, a *commandv1.OpenTab) (*commandv1.Open
 	return &commandv1.OpenTab_Result{Url: a.GetUrl()}, nil
 }
 
+func (p *tape) CloseTabs(_ context.Context, a *commandv1.CloseTabs) (*commandv1.CloseTabs_Result, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all += len(a.GetTabIds())
+	res := &commandv1.CloseTabs_Result{ClosedCount: uint32(len(a.GetTabIds()))}
+	for _, id := range a.GetTabIds() {
+		res.Items = append(res.Items, &commandv1.ItemOutcome{Id: id, Status: commandv1.ItemStatus_ITEM_STATUS_OK})
+	}
+	return res, nil
+}
+
 func (p *tape) times(url string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

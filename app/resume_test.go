@@ -44,7 +44,7 @@ func newResumed(t *testing.T, url string, script func(device string) []modeltest
 	r.device = identities[0].DeviceID
 	r.scripted = modeltest.NewServer(t, script(r.device)...)
 	r.model = r.scripted.URL
-	runHandler(t, client.DeviceConfig{Identity: identities[0], Handler: r.tape, Actions: []string{"openTab"}})
+	runHandler(t, client.DeviceConfig{Identity: identities[0], Handler: r.tape, Actions: []string{"openTab", "closeTabs"}})
 	return r
 }
 
@@ -381,7 +381,7 @@ func TestApprovalCase05InATurn(t *testing.T) {
 }
 
 // TestApprovalCase15InATurn: a turn that waits goes on in a newer server, whose command has a field more and whose schema
-// has an index more than the one that wrote the database.
+// has an index and columns more than the one that wrote the database.
 func TestApprovalCase15InATurn(t *testing.T) {
 	t.Parallel()
 	newer := catalogtest.Image(t, catalogtest.Command{
@@ -391,7 +391,11 @@ func TestApprovalCase15InATurn(t *testing.T) {
 	onEach(t, func(t *testing.T, cfg app.Config) {
 		cfg, k, conversation, _ := askedByAnAgent(t, cfg)
 		pool := database(t, cfg)
-		for _, statement := range []string{"drop index srv_command_by_request", "delete from goose_db_version where version_id >= 8"} {
+		for _, statement := range []string{
+			"drop index srv_command_by_act", "alter table srv_command drop column act_targets", "alter table srv_command drop column act",
+			"alter table srv_command drop column undone", "alter table srv_command drop column undo_targets",
+			"alter table srv_command drop column undoes", "drop index srv_command_by_request", "delete from goose_db_version where version_id >= 8",
+		} {
 			if _, err := pool.ExecContext(t.Context(), statement); err != nil {
 				t.Fatal(err)
 			}

@@ -186,7 +186,7 @@ func (s *Server) compose(ctx context.Context) error {
 		Heartbeat: s.cfg.Heartbeat, Lease: s.cfg.Lease, AdmitPerSecond: s.cfg.Admit,
 	})
 	s.dispatcher = dispatch.New(dispatch.Config{
-		Catalogue: s.catalogue, Ledger: between[dispatch.Ledger](s.storage, s.cfg.Parts.Ledger), Reader: s.storage,
+		Catalogue: s.catalogue, Ledger: between[dispatch.Ledger](s.storage, s.cfg.Parts.Ledger), Reader: s.storage, Acts: s.storage,
 		Devices: s.directory, Links: between[dispatch.Links](s.hub, s.cfg.Parts.Links), Browser: s.state,
 		NewID: s.newID, Now: s.cfg.Now, Log: s.cfg.Log, Meter: s.metrics,
 		Approvals: between[dispatch.Approvals](s.storage, s.cfg.Parts.Approvals), Policy: s.book, Reachable: s.reachable,

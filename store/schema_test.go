@@ -36,7 +36,7 @@ func sound() map[string]row {
 			"id": "c", "group_id": "g", "workspace": "default", "device_id": "k3v9x2mqta", "name": "closeTabs", "principal": "t",
 			"action": []byte("action"), "state": "accepted", "created_at": at, "deadline": at, "ended_at": 0, "result": nil,
 			"error": nil, "summary": "", "attached": false, "ttl": 0, "approval_id": "", "origin": 0, "conversation_id": "",
-			"request_id": "",
+			"request_id": "", "act": "", "act_targets": 0, "undoes": "", "undo_targets": 0, "undone": 0,
 		},
 		"srv_approval": {
 			"id": "a", "workspace": "default", "state": "pending", "principal": "t", "origin": 1, "conversation_id": "",
@@ -108,6 +108,8 @@ func refused() map[string][]row {
 		"srv_command_error":   {{"error": []byte("e")}, ended("succeeded", row{"error": []byte("e")})},
 		"srv_command_action":  {{"action": []byte{}}},
 		"srv_command_times":   {{"created_at": 0}, {"deadline": at - 1}, {"ended_at": -1}},
+		"srv_command_act":     {{"act_targets": -1, "act": "a"}, {"act": "a"}, {"act_targets": 1}},
+		"srv_command_undo":    {{"undoes": "c", "undo_targets": -1}, {"undoes": "c", "undone": -1}, {"undo_targets": 1}, {"undone": 1}},
 		"srv_command_ended": {
 			{"ended_at": at},
 			{"state": "sent", "ended_at": at},

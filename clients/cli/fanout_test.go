@@ -162,6 +162,7 @@ func planned(req *controlv1.DispatchRequest) (*controlv1.DispatchResponse, error
 		}}},
 		{DeviceId: desk, DeviceName: "desk", Outcome: &controlv1.DeviceOutcome_Plan{Plan: &controlv1.Plan{
 			Action: req.GetAction(), Targets: []*controlv1.PlannedTarget{{Id: desk + "_t1-1", Status: okStatus, Title: "受信トレイ"}},
+			Asks: true, AskReason: "closeTabs acts on 22 targets, and asks a person for more than 20 at once",
 		}}},
 		failed(work, "work", commandv1.ErrorCode_ERROR_CODE_OFFLINE),
 	}}, nil

@@ -22,10 +22,19 @@ func (p *program) plan(e *catalog.Entry, o *controlv1.DeviceOutcome) {
 	targets := o.GetPlan().GetTargets()
 	if len(targets) == 0 {
 		p.out.Line(term.Bold, "%s  would run %s", title(o), e.Name)
+		p.wouldAsk(o.GetPlan())
 		return
 	}
 	p.out.Line(term.Bold, "%s  would run %s on %d %s", title(o), e.Name, len(targets), plural("target", uint64(len(targets))))
+	p.wouldAsk(o.GetPlan())
 	p.targets(p.out, e, targets)
+}
+
+// wouldAsk says that a person would be asked first, and why.
+func (p *program) wouldAsk(plan *controlv1.Plan) {
+	if plan.GetAsks() {
+		p.out.Line(term.Yellow, "%sa person would be asked first: %s", strings.Repeat(" ", outcomeIndent), plan.GetAskReason())
+	}
 }
 
 // targets lists what a command would act on.

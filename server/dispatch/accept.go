@@ -47,6 +47,8 @@ type Request struct {
 	// Stays says of why the caller's context ended whether the command goes on all the same; nil means that it does if it is
 	// detached.
 	Stays func(cause error) bool
+
+	acted map[string]int // by device, what counts for its act already of what this request became
 }
 
 // stays says whether the command goes on after the caller's context has ended.
@@ -87,6 +89,9 @@ type part struct {
 	private  bool            // something that it is about is in a private window
 	together int             // on how many targets the whole request acts
 	before   int             // on how many earlier requests of the same act have acted
+	undoes   string          // command whose tabs it brings back; empty if it is no part of an undo
+	wanted   int             // how many of that command's tabs the whole undo is to bring back
+	both     int             // of what the act has done, how much is in together
 	decision policy.Decision // of policy
 }
 
@@ -109,7 +114,11 @@ func (d *Dispatcher) plan(ctx context.Context, req Request) ([]*part, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts := d.gateAll(req, entry, split, saved)
+	before, err := d.earlier(ctx, &req, entry)
+	if err != nil {
+		return nil, err
+	}
+	parts := d.gateAll(req, entry, split, saved, before)
 	if err := d.checkPlan(req, parts); err != nil {
 		return nil, err
 	}
@@ -145,18 +154,21 @@ func (d *Dispatcher) read(ctx context.Context, req Request) (*catalog.Entry, []p
 	return entry, split, saved, err
 }
 
-func (d *Dispatcher) gateAll(req Request, entry *catalog.Entry, split []piece, saved map[string]Saved) []*part {
+// gateAll holds what a request does on each device against what it is held against. Done is what its act has done.
+func (d *Dispatcher) gateAll(req Request, entry *catalog.Entry, split []piece, saved map[string]Saved, done int) []*part {
 	parts := make([]*part, 0, len(split))
-	together := 0
+	together, both := 0, 0
 	for _, s := range split {
 		p := &part{entry: entry, action: s.action, args: s.args, refs: catalog.Targets(s.args), device: Device{ID: s.device}}
 		if p.err = d.find(req, p, saved); p.err == nil {
 			together += targetCount(p)
+			both += min(targetCount(p), req.acted[s.device])
 		}
 		parts = append(parts, p)
 	}
 	for _, p := range parts {
-		p.together, p.before = together, d.acts.before(req.Act, entry)
+		p.together, p.both = together, both
+		p.before = p.besides(done)
 		if p.err == nil {
 			p.err = d.gate(req, p)
 		}
@@ -227,7 +239,14 @@ func taken() error {
 func (d *Dispatcher) accept(ctx context.Context, orders []*Order) {
 	var lives []*live
 	var rows []Acceptance
+	counted := d.tally(ctx, orders)
+	judged := make([]*Order, 0, len(orders))
 	for _, o := range orders {
+		if err := counted.judge(d, o); err != nil {
+			o.Answer(nil, err)
+			continue
+		}
+		judged = append(judged, o)
 		o.group = d.NewID()
 		o.left = 1 // so that it is not answered before it has begun
 		for _, p := range o.parts {
@@ -240,8 +259,8 @@ func (d *Dispatcher) accept(ctx context.Context, orders []*Order) {
 			}
 			if p.err = err; err == nil {
 				p.live = l
+				counted.add(&l.rec)
 				lives, rows = append(lives, l), append(rows, row)
-				d.acts.note(o.Request.Act, p.entry, targetCount(p), d.Now())
 			}
 		}
 	}
@@ -249,8 +268,9 @@ func (d *Dispatcher) accept(ctx context.Context, orders []*Order) {
 	if len(rows) > 0 {
 		err = d.Ledger.Accept(ctx, rows)
 	}
+	counted.release()
 	d.begun(lives, rows, err)
-	for _, o := range orders {
+	for _, o := range judged {
 		d.noteDenials(o)
 		d.ask(ctx, o)
 		d.mu.Lock()
@@ -328,7 +348,7 @@ func (d *Dispatcher) record(o *Order, p *part) Record {
 	return Record{
 		Group: o.group, Workspace: o.Request.Workspace, Device: p.device.ID, Name: p.entry.Name,
 		Principal: o.Request.Principal, Attached: !o.Request.Detached, Private: p.private, Conversation: o.Request.Conversation,
-		Request: o.Request.request(), Origin: o.Request.origin(), TTL: ttl,
+		Request: o.Request.request(), Origin: o.Request.origin(), TTL: ttl, Undoes: p.undoes, UndoTargets: p.wanted,
 	}
 }
 
@@ -342,6 +362,7 @@ func (d *Dispatcher) newLive(o *Order, p *part) (*live, Acceptance, error) {
 	rec := d.record(o, p)
 	rec.ID, rec.Action, rec.State, rec.CreatedAt, rec.Deadline = d.NewID(), raw, Accepted, now, now.Add(rec.TTL)
 	rec.TTL = 0 // it counts from here
+	rec.Act, rec.ActTargets = countsFor(&o.Request, p)
 	l := &live{
 		rec: rec, entry: p.entry, action: p.action, restore: p.saved, order: o, part: p, done: make(chan struct{}),
 	}

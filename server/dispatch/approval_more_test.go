@@ -130,6 +130,9 @@ func TestADryRunDoesNotAsk(t *testing.T) {
 		if err != nil || plan.GetOutcomes()[0].GetPlan() == nil || len(w.book.rows) != 0 {
 			t.Fatalf("dry run: %v, %v", plan, err)
 		}
+		if p := plan.GetOutcomes()[0].GetPlan(); !p.GetAsks() || p.GetAskReason() != "the test says so" {
+			t.Errorf("it does not say that a person would be asked: %v", p)
+		}
 		req.DryRun, req.PlanHash = false, plan.GetPlanHash()
 		res, err := w.Submit(t.Context(), detached(req))
 		if err != nil || res.GetOutcomes()[0].GetApprovalId() == "" {
@@ -138,6 +141,47 @@ func TestADryRunDoesNotAsk(t *testing.T) {
 		decide(t, desk, owner(), yes(w.book.only()))
 		if n := len(w.wire.commands("lap")); n != 1 {
 			t.Errorf("%d were sent", n)
+		}
+	})
+}
+
+// A dry run says what the run would come to: at once, asked about and why, over an act too, or denied because nobody can be
+// asked; and it changes nothing about what an act did.
+func TestADryRunSaysWhetherItWouldAsk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := acting(t)
+		if w.does(t, act("turn", "1", closing(tabs("lap", 15)...))) {
+			t.Fatal("15 ask")
+		}
+		for name, row := range map[string]struct {
+			req    dispatch.Request
+			nobody bool
+			says   []string // of why; it runs at once if empty
+		}{
+			"few":                {req: request(closing("lap_tb1-1"))},
+			"many":               {req: request(closing(tabs("lap", 21)...)), says: []string{"acts on 21 targets"}},
+			"the rest of an act": {req: act("turn", "2", closing(tabs("lap", 5)...))},
+			"more of an act":     {req: act("turn", "2", closing(tabs("lap", 6)...)), says: []string{"together with 15"}},
+			"nobody is there": {
+				req: detached(request(closing(tabs("lap", 21)...))), nobody: true, says: []string{"acts on 21 targets", "it would be denied", "nobody can be asked"},
+			},
+		} {
+			w.reach.Store(!row.nobody)
+			row.req.DryRun = true
+			res, err := w.Dispatch(t.Context(), row.req)
+			plan := res.GetOutcomes()[0].GetPlan()
+			if err != nil || plan == nil || plan.GetAsks() != (len(row.says) > 0) || (plan.GetAskReason() == "") == plan.GetAsks() {
+				t.Errorf("%s: %v, %v", name, res, err)
+			}
+			for _, word := range row.says {
+				if !strings.Contains(plan.GetAskReason(), word) {
+					t.Errorf("%s: %q does not say %q", name, plan.GetAskReason(), word)
+				}
+			}
+		}
+		if n := w.acted(t, "turn"); n != 15 {
+			t.Errorf("%d count", n)
 		}
 	})
 }

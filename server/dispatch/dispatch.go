@@ -91,6 +91,7 @@ type Config struct {
 	Catalogue *catalog.Catalogue
 	Ledger    Ledger
 	Reader    Reader
+	Acts      Acts
 	Devices   Devices
 	Links     Links
 	Browser   Browser
@@ -104,9 +105,10 @@ type Config struct {
 type Dispatcher struct {
 	Config
 
-	acts  acts
-	tasks sync.WaitGroup // writes under way; Run waits for them
-	stop  chan struct{}  // closed when Run ends
+	acts  exclusive[actKey]  // of those who accept
+	joins exclusive[joinKey] // of those who look what a request became, and send it
+	tasks sync.WaitGroup     // writes under way; Run waits for them
+	stop  chan struct{}      // closed when Run ends
 
 	mu       sync.Mutex
 	live     map[string]*live   // guarded by mu; by command id, all that have not ended
@@ -121,8 +123,6 @@ type Dispatcher struct {
 	ends       []*end // guarded by mu; not written down yet, in order
 	settling   bool   // guarded by mu; somebody writes them
 	closed     bool   // guarded by mu; Run has ended
-
-	joins map[joinKey]chan struct{} // guarded by mu; each closed when the next one may look
 
 	questions map[string]*question // guarded by mu; by approval id, those with commands that wait
 	waiting   map[string]*live     // guarded by mu; by command id, those that wait for a person
@@ -169,7 +169,6 @@ func New(cfg Config) *Dispatcher {
 		byCaller: map[string]int{},
 		plans:    map[string]plan{},
 		receipts: map[string][]string{},
-		joins:    map[joinKey]chan struct{}{},
 
 		questions: map[string]*question{}, waiting: map[string]*live{}, asking: map[string]int{},
 	}

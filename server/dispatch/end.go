@@ -90,6 +90,9 @@ func (d *Dispatcher) success(l *live, result *commandv1.Result, out protoreflect
 	for _, s := range l.restore {
 		if items[s.GetSavedId()] == commandv1.ItemStatus_ITEM_STATUS_OK {
 			e.Dropped = append(e.Dropped, s.GetSavedId())
+			if l.rec.Undoes != "" {
+				e.Record.Undone++
+			}
 		} else {
 			e.Released = append(e.Released, s.GetSavedId())
 		}

@@ -121,7 +121,7 @@ func (d *Dispatcher) reviewed(ctx context.Context, a *approval.Approval, c *appr
 	if len(of) > 1 || (len(of) == 1 && of[0] != c.Device && !entry.HasSaved()) {
 		return nil, fault.New(fault.Invalid, "some of the ids belong to another device than %s", c.Device)
 	}
-	return d.gateAll(requestOf(a), entry, []piece{{device: c.Device, action: action, args: args}}, saved)[0], nil
+	return d.gateAll(requestOf(a), entry, []piece{{device: c.Device, action: action, args: args}}, saved, 0)[0], nil
 }
 
 func requestOf(a *approval.Approval) Request {

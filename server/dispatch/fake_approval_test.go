@@ -25,9 +25,11 @@ type shelf struct {
 
 // hooks are called at a moment that a test wants to do something in; each is called without the book's mu.
 type hooks struct {
-	before func()                  // a decision was written, and nobody knows yet
-	asked  func(approval.Approval) // an approval was written, and nobody knows yet
-	begun  func()                  // a start was written, and nobody knows yet
+	accepting func()                  // commands are about to be written
+	counting  func() error            // it is about to be read what an act did
+	before    func()                  // a decision was written, and nobody knows yet
+	asked     func(approval.Approval) // an approval was written, and nobody knows yet
+	begun     func()                  // a start was written, and nobody knows yet
 }
 
 func (b *book) note(a *approval.Approval) {

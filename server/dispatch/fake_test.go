@@ -55,6 +55,9 @@ func newBook() *book {
 }
 
 func (b *book) Accept(_ context.Context, commands []dispatch.Acceptance) error {
+	if b.accepting != nil {
+		b.accepting()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fail != nil {
@@ -177,6 +180,18 @@ func (b *book) Sweep(_ context.Context, clearBefore, removeBefore time.Time) err
 	return nil
 }
 
+// clear empties the payloads of what has ended, as a sweep does after a while.
+func (b *book) clear() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id, row := range b.rows {
+		if row.State.Ended() {
+			row.Action, row.Result, row.Error = nil, nil, nil
+			b.rows[id] = row
+		}
+	}
+}
+
 func (b *book) Get(_ context.Context, workspace, id string) (dispatch.Record, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -242,6 +257,22 @@ func (b *book) Kept(_ context.Context, f dispatch.KeptFilter) ([]dispatch.Kept, 
 		return cmp.Or(y.Tab.GetSavedAt().AsTime().Compare(x.Tab.GetSavedAt().AsTime()), cmp.Compare(y.Tab.GetTabId(), x.Tab.GetTabId()))
 	})
 	return out, nil
+}
+
+// Acted counts what is written down, like the real one.
+func (b *book) Acted(_ context.Context, workspace, act string) (int, error) {
+	b.mu.Lock()
+	n := 0
+	for _, row := range b.rows {
+		if row.Workspace == workspace && row.Act == act {
+			n += row.ActTargets
+		}
+	}
+	b.mu.Unlock()
+	if b.counting == nil {
+		return n, nil
+	}
+	return n, b.counting()
 }
 
 func (b *book) OfGroup(_ context.Context, _, group string) (dispatch.Record, error) {
@@ -384,6 +415,7 @@ type world struct {
 	more    map[string]bool           // further devices
 	rule    rule                      // policy
 	reach   atomic.Bool               // somebody can be asked
+	blank   atomic.Bool               // a pattern matches nothing
 	grown   atomic.Bool               // a pattern matches one more tab
 	renamed atomic.Pointer[[2]string] // a tab that has another id now: the old one and the new one
 	hidden  string                    // a tab that is private
@@ -406,6 +438,9 @@ func (w *world) Describe(id string) *commandv1.SavedTab {
 }
 
 func (w *world) Match(device, _ string) []string {
+	if w.blank.Load() {
+		return nil
+	}
 	if w.grown.Load() {
 		return []string{device + "_tb1-1", device + "_tb1-2", device + "_tb1-3"}
 	}
@@ -460,7 +495,7 @@ func (w *world) restart(cat *catalog.Catalogue) {
 	prefix := fmt.Sprintf("id%d-", len(w.book.rows))
 	w.book.mu.Unlock()
 	w.Dispatcher = dispatch.New(dispatch.Config{
-		Catalogue: cat, Ledger: w.book, Reader: w.book, Devices: w, Links: w.wire, Browser: w,
+		Catalogue: cat, Ledger: w.book, Reader: w.book, Acts: w.book, Devices: w, Links: w.wire, Browser: w,
 		Approvals: w.book, Policy: &w.rule, Reachable: func(string, string) bool { return w.reach.Load() },
 		NewID: func() string {
 			mu.Lock()

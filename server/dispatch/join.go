@@ -138,27 +138,7 @@ func (d *Dispatcher) claimJoin(ctx context.Context, req Request) (release func()
 	if key.request == "" {
 		return nil, fault.New(fault.Invalid, "a request without an id cannot be joined")
 	}
-	for {
-		d.mu.Lock()
-		taken := d.joins[key]
-		if taken == nil {
-			mine := make(chan struct{})
-			d.joins[key] = mine
-			d.mu.Unlock()
-			return func() {
-				d.mu.Lock()
-				delete(d.joins, key)
-				d.mu.Unlock()
-				close(mine)
-			}, nil
-		}
-		d.mu.Unlock()
-		select {
-		case <-taken:
-		case <-ctx.Done():
-			return nil, fault.Wrap(fault.Cancelled, context.Cause(ctx), wentAway)
-		}
-	}
+	return d.joins.claim(ctx, key)
 }
 
 // written finds what a request became, in the order in which it was accepted.
@@ -185,6 +165,12 @@ func (d *Dispatcher) written(ctx context.Context, req Request) ([]*joint, error)
 func (d *Dispatcher) unwrittenParts(ctx context.Context, req Request, joints []*joint) []*part {
 	if ctx.Err() != nil {
 		return nil
+	}
+	req.acted = map[string]int{}
+	for _, j := range joints {
+		if j.rec.Act == req.Act {
+			req.acted[j.rec.Device] += j.rec.ActTargets
+		}
 	}
 	parts, err := d.plan(ctx, req)
 	if err != nil { // it would not be accepted now: what was is followed all the same

@@ -31,6 +31,13 @@ type Record struct {
 	Origin       controlv1.Origin
 	Approval     string        // that it waits for, or was run under; empty if nobody was asked
 	TTL          time.Duration // of one that asks, from its start
+
+	Act        string // that it counts for; empty if it destroys nothing, or somebody was asked
+	ActTargets int    // on how many targets; zero without an act
+
+	Undoes      string // command whose tabs it brings back; empty if it is no part of an undo
+	UndoTargets int    // how many of that command's tabs the whole undo is to bring back
+	Undone      int    // how many of them this one brought back; zero until it has ended
 }
 
 // Acceptance is a command to write down, with the tabs that the server keeps for it.

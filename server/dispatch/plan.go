@@ -36,9 +36,15 @@ func (d *Dispatcher) dryRun(req Request, parts []*part) *controlv1.DispatchRespo
 			continue
 		}
 		runnable = true
+		plan := &controlv1.Plan{Action: p.action, Targets: d.planned(p)}
+		if p.asks() {
+			plan.Asks, plan.AskReason = true, p.decision.Reason
+			if err := d.askable(req.Workspace, req.Principal, req.origin()); err != nil {
+				plan.AskReason += "; as it is now it would be denied: " + fault.Command(err).GetMessage()
+			}
+		}
 		res.Outcomes = append(res.Outcomes, &controlv1.DeviceOutcome{
-			DeviceId: p.device.ID, DeviceName: p.device.Name,
-			Outcome: &controlv1.DeviceOutcome_Plan{Plan: &controlv1.Plan{Action: p.action, Targets: d.planned(p)}},
+			DeviceId: p.device.ID, DeviceName: p.device.Name, Outcome: &controlv1.DeviceOutcome_Plan{Plan: plan},
 		})
 	}
 	if !runnable {

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -49,8 +50,8 @@ func (d *Dispatcher) Undo(ctx context.Context, req UndoRequest) (*controlv1.Undo
 		RequestID: req.RequestID, Detached: req.Detached, Asked: req.Asked, Stays: req.Stays,
 	}
 	if req.Again {
-		if res, ok, err := d.Joined(ctx, send); ok || err != nil {
-			return &controlv1.UndoResponse{Outcomes: res.GetOutcomes()}, err
+		if res, ok, err := d.joinedUndo(ctx, send); ok || err != nil {
+			return res, err
 		}
 	}
 	kept, err := d.undoable(ctx, req)
@@ -88,8 +89,31 @@ func (d *Dispatcher) Undo(ctx context.Context, req UndoRequest) (*controlv1.Undo
 	return &controlv1.UndoResponse{UndoneCommandIds: commandsOf(kept, back), Outcomes: res.GetOutcomes()}, nil
 }
 
-// commandsOf are the ids of the commands that took tabs away, of those of which all are back; or of all, if that is nil. One
-// of which some are not back is not undone: another undo goes on with it.
+// joinedUndo is Joined for an undo. What it undid is what is written down of it: how many tabs of each command it was about,
+// and how many came back.
+func (d *Dispatcher) joinedUndo(ctx context.Context, req Request) (*controlv1.UndoResponse, bool, error) {
+	res, ok, err := d.Joined(ctx, req)
+	if err != nil || !ok {
+		return nil, ok, err
+	}
+	joints, err := d.written(ctx, req) // as they ended
+	if err != nil {
+		return nil, true, err
+	}
+	missing := map[string]int{}
+	for _, j := range joints {
+		missing[j.rec.Undoes] = j.rec.UndoTargets
+	}
+	for _, j := range joints {
+		missing[j.rec.Undoes] -= j.rec.Undone
+	}
+	delete(missing, "") // of a command that is no undo
+	maps.DeleteFunc(missing, func(_ string, n int) bool { return n > 0 })
+	return &controlv1.UndoResponse{UndoneCommandIds: slices.Sorted(maps.Keys(missing)), Outcomes: res.GetOutcomes()}, true, nil
+}
+
+// commandsOf are the ids, sorted, of the commands that took tabs away, of those of which all are back; or of all, if that is
+// nil. One of which some are not back is not undone: another undo goes on with it.
 func commandsOf(kept []Kept, back map[string]bool) []string {
 	missing := map[string]bool{}
 	for _, k := range kept {
@@ -103,6 +127,7 @@ func commandsOf(kept []Kept, back map[string]bool) []string {
 			ids = append(ids, k.Command)
 		}
 	}
+	slices.Sort(ids) // by nothing that an undo which is followed later would not know
 	return ids
 }
 
@@ -228,18 +253,20 @@ func savedList(e *catalog.Entry) protoreflect.FieldDescriptor {
 
 // bunch is what one command of an undo brings back.
 type bunch struct {
-	device string
-	entry  *catalog.Entry
-	ids    []string
-	bytes  int // of what is known of the tabs
+	device  string
+	command string // that took them away
+	entry   *catalog.Entry
+	ids     []string
+	bytes   int // of what is known of the tabs
 }
 
-// undoParts makes the commands that bring kept tabs back: for each device and undo partner as many as it takes, since a
+// undoParts makes the commands that bring kept tabs back: for each command that took some away as many as it takes, since a
 // command names, and a message carries, only so much.
 func (d *Dispatcher) undoParts(req Request, kept []Kept) ([]*part, error) {
 	var entries []*catalog.Entry
 	bunches := map[*catalog.Entry][]*bunch{}
 	saved := make(map[string]Saved, len(kept))
+	wanted := map[string]int{}
 	for _, k := range kept {
 		partner, err := d.partner(k.Name)
 		if err != nil {
@@ -248,7 +275,8 @@ func (d *Dispatcher) undoParts(req Request, kept []Kept) ([]*part, error) {
 		if bunches[partner] == nil {
 			entries = append(entries, partner)
 		}
-		bunches[partner] = pack(bunches[partner], partner, k.Tab)
+		bunches[partner] = pack(bunches[partner], partner, k)
+		wanted[k.Command]++
 		saved[k.Tab.GetSavedId()] = Saved{Tab: k.Tab}
 	}
 	var parts []*part
@@ -261,17 +289,22 @@ func (d *Dispatcher) undoParts(req Request, kept []Kept) ([]*part, error) {
 			}
 			pieces = append(pieces, p)
 		}
-		parts = append(parts, d.gateAll(req, entry, pieces, saved)...) // together: what is large asks, however it is spread
+		some := d.gateAll(req, entry, pieces, saved, 0) // together: what is large asks, however it is spread
+		for i, b := range bunches[entry] {
+			some[i].undoes, some[i].wanted = b.command, wanted[b.command]
+		}
+		parts = append(parts, some...)
 	}
 	return parts, nil
 }
 
-// pack puts a tab into the last bunch of its device, or into a new one where that is full.
-func pack(all []*bunch, entry *catalog.Entry, tab *commandv1.SavedTab) []*bunch {
-	size := proto.Size(tab)
+// pack puts a tab into the last bunch of the command that took it away, which was on one device, or into a new one where that
+// is full.
+func pack(all []*bunch, entry *catalog.Entry, k Kept) []*bunch {
+	tab, size := k.Tab, proto.Size(k.Tab)
 	most := int(catalog.Rules(savedList(entry)).GetRepeated().GetMaxItems())
 	for _, b := range slices.Backward(all) {
-		if b.device != tab.GetDeviceId() {
+		if b.command != k.Command || b.device != tab.GetDeviceId() {
 			continue
 		}
 		if (most == 0 || len(b.ids) < most) && b.bytes+size <= maxSavedBytes {
@@ -281,7 +314,7 @@ func pack(all []*bunch, entry *catalog.Entry, tab *commandv1.SavedTab) []*bunch 
 		}
 		break
 	}
-	return append(all, &bunch{device: tab.GetDeviceId(), entry: entry, ids: []string{tab.GetSavedId()}, bytes: size})
+	return append(all, &bunch{device: tab.GetDeviceId(), command: k.Command, entry: entry, ids: []string{tab.GetSavedId()}, bytes: size})
 }
 
 func (b *bunch) piece() (piece, error) {

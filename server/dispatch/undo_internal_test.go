@@ -13,7 +13,7 @@ import (
 )
 
 // TestBunchesHoldWhatACommandTakes: no more ids than its rule allows, no more bytes than a message carries, in order, each
-// tab once, and none of another device.
+// tab once, and none that another command took away.
 func TestBunchesHoldWhatACommandTakes(t *testing.T) {
 	t.Parallel()
 	known, err := catalog.New(gen.Descriptors)
@@ -28,15 +28,19 @@ func TestBunchesHoldWhatACommandTakes(t *testing.T) {
 	}
 	var all []*bunch
 	for n := range 1300 {
-		tab := &commandv1.SavedTab{SavedId: fmt.Sprint("s", n), DeviceId: []string{"lap", "desk"}[n%2], Url: "https://a.example/"}
+		device := []string{"lap", "desk"}[n%2]
+		tab := &commandv1.SavedTab{SavedId: fmt.Sprint("s", n), DeviceId: device, Url: "https://a.example/"}
 		if n >= 1200 {
 			tab.Url = strings.Repeat("x", 64<<10)
 		}
-		all = pack(all, entry, tab)
+		all = pack(all, entry, Kept{Tab: tab, Command: "close on " + device})
 	}
 	seen := map[string]bool{}
 	sizes := map[string]string{}
 	for _, b := range all {
+		if b.command != "close on "+b.device {
+			t.Errorf("%s brings back what was taken away by %s", b.device, b.command)
+		}
 		sizes[b.device] += fmt.Sprint(len(b.ids), " ")
 		if b.bytes > maxSavedBytes {
 			t.Errorf("%d bytes", b.bytes)

@@ -1,12 +1,15 @@
 package dispatch_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
@@ -208,7 +211,7 @@ func TestAnUndoThatIsMadeAgainIsFollowed(t *testing.T) {
 		sent := len(w.wire.commands("lap"))
 		req.Again = true
 		again, err := w.Undo(t.Context(), req)
-		if err != nil || again.GetOutcomes()[0].GetCommandId() != res.GetOutcomes()[0].GetCommandId() || again.GetOutcomes()[0].GetResult() == nil {
+		if err != nil || !proto.Equal(again, res) || len(res.GetUndoneCommandIds()) != 1 {
 			t.Errorf("again: %v, %v", again, err)
 		}
 		if n := len(w.wire.commands("lap")); n != sent {
@@ -218,6 +221,98 @@ func TestAnUndoThatIsMadeAgainIsFollowed(t *testing.T) {
 		res, err = w.Undo(t.Context(), req)
 		if err != nil || !slices.Equal(res.GetUndoneCommandIds(), []string{first.GetCommandId()}) {
 			t.Errorf("begun only now: %v, %v", res, err)
+		}
+	})
+}
+
+// An undo that is followed says of every command what the first answer said: whether all came back, whatever else did not,
+// after a restart too, and when the results are not kept any more.
+func TestAFollowedUndoSaysWhatIsUndone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.wire.set("desk", 1)
+		for name, row := range map[string]struct {
+			refused string // tab that does not come back
+			offline string
+			undone  int
+			part    int // of the outcomes how many are of devices that had it
+		}{
+			"all back":           {"", "", 2, 2},
+			"one tab is not":     {"lap_tb1-2", "", 1, 2},
+			"one device is away": {"", "desk", 1, 1},
+			"both":               {"lap_tb1-1", "desk", 0, 1},
+		} {
+			w.browsers(row.refused)
+			c := w.closeSome(t, "lap_tb1-1", "lap_tb1-2", "desk_tb1-1")
+			if row.offline != "" {
+				w.wire.set(row.offline, 0)
+			}
+			req := undo(c.GetGroupId())
+			req.RequestID, req.Detached = name, true
+			first, err := w.Undo(t.Context(), req)
+			if err != nil || len(first.GetUndoneCommandIds()) != row.undone {
+				t.Fatalf("%s: %v, %v", name, first, err)
+			}
+			for _, when := range []string{"at once", "after a restart", "without the results"} {
+				switch when {
+				case "after a restart":
+					w.stop(t)
+					w.restart(w.Catalogue)
+				case "without the results":
+					w.book.clear()
+				}
+				req.Again = true
+				again, err := w.Undo(t.Context(), req)
+				if err != nil || !slices.Equal(again.GetUndoneCommandIds(), first.GetUndoneCommandIds()) || len(again.GetOutcomes()) != row.part {
+					t.Errorf("%s, %s: %v, %v instead of %v", name, when, again, err, first)
+				}
+			}
+			if row.offline != "" {
+				w.wire.set(row.offline, 2)
+			}
+			w.browsers()
+			if _, err := w.Undo(t.Context(), undo(c.GetGroupId())); (err == nil) != (row.undone < 2) {
+				t.Errorf("%s: the rest: %v", name, err)
+			}
+		}
+	})
+}
+
+// One that waits for a person over a restart is about the same commands after it.
+func TestAnUndoThatWaitedOverARestartSaysWhatIsUndone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.reach.Store(true)
+		w.browsers()
+		c := w.closeSome(t, "lap_tb1-1", "lap_tb1-2")
+		w.rule.say(ask, 1)
+		ctx, stop := context.WithCancelCause(t.Context())
+		req := undo("")
+		req.RequestID, req.Detached, req.Stays = "key", true, func(cause error) bool { return errors.Is(cause, errStops) }
+		first := make(chan error)
+		go func() {
+			_, err := w.Undo(ctx, req)
+			first <- err
+		}()
+		synctest.Wait()
+		stop(errStops)
+		codeOf(t, <-first, fault.Cancelled)
+		desk := w.reborn(t)
+		req.Again = true
+		again := make(chan *controlv1.UndoResponse)
+		go func() {
+			res, err := w.Undo(t.Context(), req)
+			if err != nil {
+				t.Error(err)
+			}
+			again <- res
+		}()
+		synctest.Wait()
+		decide(t, desk, owner(), yes(w.book.only()))
+		if res := <-again; !slices.Equal(res.GetUndoneCommandIds(), []string{c.GetCommandId()}) {
+			t.Errorf("undone: %v", res)
 		}
 	})
 }

@@ -20,6 +20,7 @@ import (
 var (
 	_ dispatch.Ledger = (*Storage)(nil)
 	_ dispatch.Reader = (*Storage)(nil)
+	_ dispatch.Acts   = (*Storage)(nil)
 )
 
 const (
@@ -68,6 +69,7 @@ func accept(ctx context.Context, q *db.Queries, c *dispatch.Acceptance) error {
 		Principal: rec.Principal, Action: rec.Action, State: string(rec.State), CreatedAt: millis(rec.CreatedAt),
 		Deadline: millis(rec.Deadline), Attached: rec.Attached, Ttl: rec.TTL.Milliseconds(), ApprovalID: rec.Approval,
 		Origin: int64(rec.Origin), ConversationID: rec.Conversation, RequestID: text(rec.Request),
+		Act: rec.Act, ActTargets: int64(rec.ActTargets), Undoes: rec.Undoes, UndoTargets: int64(rec.UndoTargets),
 	}); err != nil {
 		return fmt.Errorf("insert command: %w", err)
 	}
@@ -214,7 +216,7 @@ func finish(ctx context.Context, q *db.Queries, end *dispatch.End, gap bool) err
 	rec := end.Record
 	n, err := q.FinishCommand(ctx, db.FinishCommandParams{
 		ID: rec.ID, State: string(rec.State), EndedAt: millis(rec.EndedAt), Result: rec.Result, Error: rec.Error,
-		Summary: text(rec.Summary),
+		Summary: text(rec.Summary), Undone: int64(rec.Undone),
 	})
 	if err != nil {
 		return fmt.Errorf("finish command: %w", err)
@@ -301,6 +303,7 @@ func record(row db.Command) dispatch.Record {
 		Deadline: fromMillis(row.Deadline), EndedAt: fromMillis(row.EndedAt), Result: row.Result, Error: row.Error,
 		Summary: row.Summary, Attached: row.Attached, Conversation: row.ConversationID, Request: row.RequestID,
 		Origin: controlv1.Origin(row.Origin), Approval: row.ApprovalID, TTL: time.Duration(row.Ttl) * time.Millisecond,
+		Act: row.Act, ActTargets: int(row.ActTargets), Undoes: row.Undoes, UndoTargets: int(row.UndoTargets), Undone: int(row.Undone),
 	}
 }
 
@@ -336,6 +339,15 @@ func (s *Storage) List(ctx context.Context, f dispatch.Filter) ([]dispatch.Recor
 		out = append(out, record(row))
 	}
 	return out, nil
+}
+
+// Acted implements dispatch.Acts.
+func (s *Storage) Acted(ctx context.Context, workspace, act string) (int, error) {
+	n, err := s.store.Read().SumAct(ctx, db.SumActParams{Workspace: workspace, Act: act})
+	if err != nil && !noRow(err) {
+		return 0, fmt.Errorf("sum what an act did: %w", err)
+	}
+	return int(n), nil
 }
 
 // Pending implements dispatch.Reader.

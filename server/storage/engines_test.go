@@ -40,6 +40,13 @@ func onEach(t *testing.T, test func(*testing.T, *storage.Storage)) {
 
 func running(t *testing.T, config store.Config) *storage.Storage {
 	t.Helper()
+	_, s := opened(t, config)
+	return s
+}
+
+// opened is a store that runs until the test ends, and what is kept in it.
+func opened(t *testing.T, config store.Config) (*store.Store, *storage.Storage) {
+	t.Helper()
 	s, err := store.Open(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +60,7 @@ func running(t *testing.T, config store.Config) *storage.Storage {
 			t.Error(err)
 		}
 	})
-	return storage.New(s, slog.New(slog.DiscardHandler))
+	return s, storage.New(s, slog.New(slog.DiscardHandler))
 }
 
 func at(n int64) time.Time { return time.UnixMilli(1_700_000_000_000 + n).UTC() }

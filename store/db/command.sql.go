@@ -132,8 +132,8 @@ func (q *Queries) DeleteCommands(ctx context.Context, arg DeleteCommandsParams) 
 
 const finishCommand = `-- name: FinishCommand :execrows
 update srv_command
-set state = $1, ended_at = $2, result = $3, error = $4, summary = $5
-where id = $6 and ended_at = 0
+set state = $1, ended_at = $2, result = $3, error = $4, summary = $5, undone = $6
+where id = $7 and ended_at = 0
 `
 
 type FinishCommandParams struct {
@@ -142,6 +142,7 @@ type FinishCommandParams struct {
 	Result  []byte
 	Error   []byte
 	Summary string
+	Undone  int64
 	ID      string
 }
 
@@ -153,6 +154,7 @@ func (q *Queries) FinishCommand(ctx context.Context, arg FinishCommandParams) (i
 		arg.Result,
 		arg.Error,
 		arg.Summary,
+		arg.Undone,
 		arg.ID,
 	)
 	if err != nil {
@@ -195,7 +197,7 @@ func (q *Queries) FinishCommandFrom(ctx context.Context, arg FinishCommandFromPa
 }
 
 const getCommand = `-- name: GetCommand :one
-select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id from srv_command where workspace = $1 and id = $2
+select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id, act, act_targets, undoes, undo_targets, undone from srv_command where workspace = $1 and id = $2
 `
 
 type GetCommandParams struct {
@@ -227,12 +229,17 @@ func (q *Queries) GetCommand(ctx context.Context, arg GetCommandParams) (Command
 		&i.Origin,
 		&i.ConversationID,
 		&i.RequestID,
+		&i.Act,
+		&i.ActTargets,
+		&i.Undoes,
+		&i.UndoTargets,
+		&i.Undone,
 	)
 	return i, err
 }
 
 const getCommandOfGroup = `-- name: GetCommandOfGroup :one
-select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id from srv_command
+select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id, act, act_targets, undoes, undo_targets, undone from srv_command
 where workspace = $1 and group_id = $2
 order by created_at desc, id desc
 limit 1
@@ -268,15 +275,21 @@ func (q *Queries) GetCommandOfGroup(ctx context.Context, arg GetCommandOfGroupPa
 		&i.Origin,
 		&i.ConversationID,
 		&i.RequestID,
+		&i.Act,
+		&i.ActTargets,
+		&i.Undoes,
+		&i.UndoTargets,
+		&i.Undone,
 	)
 	return i, err
 }
 
 const insertCommand = `-- name: InsertCommand :exec
 insert into srv_command (id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline,
-  ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id)
+  ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id, act, act_targets, undoes,
+  undo_targets)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0, null, null,
-  '', $11, $12, $13, $14, $15, $16)
+  '', $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
 `
 
 type InsertCommandParams struct {
@@ -296,6 +309,10 @@ type InsertCommandParams struct {
 	Origin         int64
 	ConversationID string
 	RequestID      string
+	Act            string
+	ActTargets     int64
+	Undoes         string
+	UndoTargets    int64
 }
 
 // InsertCommand writes a command that has not ended. State changes are compare-and-set: they say how many rows changed,
@@ -318,12 +335,16 @@ func (q *Queries) InsertCommand(ctx context.Context, arg InsertCommandParams) er
 		arg.Origin,
 		arg.ConversationID,
 		arg.RequestID,
+		arg.Act,
+		arg.ActTargets,
+		arg.Undoes,
+		arg.UndoTargets,
 	)
 	return err
 }
 
 const listCommands = `-- name: ListCommands :many
-select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id from srv_command
+select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id, act, act_targets, undoes, undo_targets, undone from srv_command
 where workspace = $1 and created_at <= $2 and (created_at < $2 or id < $3)
 order by created_at desc, id desc
 limit $4
@@ -372,6 +393,11 @@ func (q *Queries) ListCommands(ctx context.Context, arg ListCommandsParams) ([]C
 			&i.Origin,
 			&i.ConversationID,
 			&i.RequestID,
+			&i.Act,
+			&i.ActTargets,
+			&i.Undoes,
+			&i.UndoTargets,
+			&i.Undone,
 		); err != nil {
 			return nil, err
 		}
@@ -387,7 +413,7 @@ func (q *Queries) ListCommands(ctx context.Context, arg ListCommandsParams) ([]C
 }
 
 const listDeviceCommands = `-- name: ListDeviceCommands :many
-select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id from srv_command
+select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id, act, act_targets, undoes, undo_targets, undone from srv_command
 where workspace = $1 and device_id = $2
   and created_at <= $3 and (created_at < $3 or id < $4)
 order by created_at desc, id desc
@@ -438,6 +464,11 @@ func (q *Queries) ListDeviceCommands(ctx context.Context, arg ListDeviceCommands
 			&i.Origin,
 			&i.ConversationID,
 			&i.RequestID,
+			&i.Act,
+			&i.ActTargets,
+			&i.Undoes,
+			&i.UndoTargets,
+			&i.Undone,
 		); err != nil {
 			return nil, err
 		}
@@ -453,7 +484,7 @@ func (q *Queries) ListDeviceCommands(ctx context.Context, arg ListDeviceCommands
 }
 
 const listPendingCommands = `-- name: ListPendingCommands :many
-select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id from srv_command
+select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id, act, act_targets, undoes, undo_targets, undone from srv_command
 where workspace = $1 and created_at <= $2 and (created_at < $2 or id < $3)
   and ended_at = 0 and length(action) > 0 and (device_id = $4 or $4 = '')
 order by created_at desc, id desc
@@ -505,6 +536,11 @@ func (q *Queries) ListPendingCommands(ctx context.Context, arg ListPendingComman
 			&i.Origin,
 			&i.ConversationID,
 			&i.RequestID,
+			&i.Act,
+			&i.ActTargets,
+			&i.Undoes,
+			&i.UndoTargets,
+			&i.Undone,
 		); err != nil {
 			return nil, err
 		}
@@ -520,7 +556,7 @@ func (q *Queries) ListPendingCommands(ctx context.Context, arg ListPendingComman
 }
 
 const listRequestedCommands = `-- name: ListRequestedCommands :many
-select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id from srv_command
+select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id, act, act_targets, undoes, undo_targets, undone from srv_command
 where workspace = $1 and principal = $2 and request_id = $3 and request_id <> ''
   and created_at <= $4 and (created_at < $4 or id < $5)
 order by created_at desc, id desc
@@ -574,6 +610,11 @@ func (q *Queries) ListRequestedCommands(ctx context.Context, arg ListRequestedCo
 			&i.Origin,
 			&i.ConversationID,
 			&i.RequestID,
+			&i.Act,
+			&i.ActTargets,
+			&i.Undoes,
+			&i.UndoTargets,
+			&i.Undone,
 		); err != nil {
 			return nil, err
 		}
@@ -589,7 +630,7 @@ func (q *Queries) ListRequestedCommands(ctx context.Context, arg ListRequestedCo
 }
 
 const listUnfinishedCommands = `-- name: ListUnfinishedCommands :many
-select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id from srv_command
+select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id, act, act_targets, undoes, undo_targets, undone from srv_command
 where ended_at = 0 and length(action) > 0 and created_at >= $1 and (created_at > $1 or id > $2)
 order by created_at, id
 limit $3
@@ -633,6 +674,11 @@ func (q *Queries) ListUnfinishedCommands(ctx context.Context, arg ListUnfinished
 			&i.Origin,
 			&i.ConversationID,
 			&i.RequestID,
+			&i.Act,
+			&i.ActTargets,
+			&i.Undoes,
+			&i.UndoTargets,
+			&i.Undone,
 		); err != nil {
 			return nil, err
 		}
@@ -721,4 +767,23 @@ func (q *Queries) SetCommandDeadline(ctx context.Context, arg SetCommandDeadline
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+const sumAct = `-- name: SumAct :one
+select sum(act_targets) from srv_command
+where workspace = $1 and act = $2 and act <> ''
+having count(*) > 0
+`
+
+type SumActParams struct {
+	Workspace string
+	Act       string
+}
+
+// SumAct is on how many targets an act has acted without anybody being asked; no row if on none.
+func (q *Queries) SumAct(ctx context.Context, arg SumActParams) (int64, error) {
+	row := q.db.QueryRowContext(ctx, sumAct, arg.Workspace, arg.Act)
+	var sum int64
+	err := row.Scan(&sum)
+	return sum, err
 }

@@ -89,6 +89,11 @@ type Command struct {
 	Origin         int64
 	ConversationID string
 	RequestID      string
+	Act            string
+	ActTargets     int64
+	Undoes         string
+	UndoTargets    int64
+	Undone         int64
 }
 
 type Conversation struct {

@@ -10,7 +10,7 @@ import (
 )
 
 const findCommand = `-- name: FindCommand :one
-select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id from srv_command where id = $1
+select id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline, ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id, act, act_targets, undoes, undo_targets, undone from srv_command where id = $1
 `
 
 // FindCommand finds a command whatever workspace it is in, for what a device says of it.
@@ -38,6 +38,11 @@ func (q *Queries) FindCommand(ctx context.Context, id string) (Command, error) {
 		&i.Origin,
 		&i.ConversationID,
 		&i.RequestID,
+		&i.Act,
+		&i.ActTargets,
+		&i.Undoes,
+		&i.UndoTargets,
+		&i.Undone,
 	)
 	return i, err
 }

@@ -2,9 +2,10 @@
 -- and zero means that the command was elsewhere.
 -- name: InsertCommand :exec
 insert into srv_command (id, group_id, workspace, device_id, name, principal, action, state, created_at, deadline,
-  ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id)
+  ended_at, result, error, summary, attached, ttl, approval_id, origin, conversation_id, request_id, act, act_targets, undoes,
+  undo_targets)
 values (@id, @group_id, @workspace, @device_id, @name, @principal, @action, @state, @created_at, @deadline, 0, null, null,
-  '', @attached, @ttl, @approval_id, @origin, @conversation_id, @request_id);
+  '', @attached, @ttl, @approval_id, @origin, @conversation_id, @request_id, @act, @act_targets, @undoes, @undo_targets);
 
 -- BeginCommand starts the life of a command that waited for its approval.
 -- name: BeginCommand :execrows
@@ -33,7 +34,7 @@ update srv_command set deadline = @deadline where id = @id and state = @state an
 -- FinishCommand ends a command that has not ended.
 -- name: FinishCommand :execrows
 update srv_command
-set state = @state, ended_at = @ended_at, result = @result, error = @error, summary = @summary
+set state = @state, ended_at = @ended_at, result = @result, error = @error, summary = @summary, undone = @undone
 where id = @id and ended_at = 0;
 
 -- FinishCommandFrom ends a command only if it is in this state.
@@ -108,6 +109,12 @@ select * from srv_command
 where workspace = @workspace and group_id = @group_id
 order by created_at desc, id desc
 limit 1;
+
+-- SumAct is on how many targets an act has acted without anybody being asked; no row if on none.
+-- name: SumAct :one
+select sum(act_targets) from srv_command
+where workspace = @workspace and act = @act and act <> ''
+having count(*) > 0;
 
 -- NoteLate marks a command, once, as one whose result came after its end; it says zero if that was noted before.
 -- name: NoteLate :execrows

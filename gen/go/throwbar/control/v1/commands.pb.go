@@ -496,7 +496,11 @@ type Plan struct {
 	// What would be sent.
 	Action *v1.Action `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
 	// What it would act on, in the order in which it would. Titles and addresses are as the device last said.
-	Targets       []*PlannedTarget `protobuf:"bytes,2,rep,name=targets,proto3" json:"targets,omitempty"`
+	Targets []*PlannedTarget `protobuf:"bytes,2,rep,name=targets,proto3" json:"targets,omitempty"`
+	// Whether a person would be asked before it runs, as policy and the targets are now. What would be denied is an error and no plan.
+	Asks bool `protobuf:"varint,3,opt,name=asks,proto3" json:"asks,omitempty"`
+	// Why a person would be asked, and where nobody can be asked just now, that it would be denied; empty if it would run at once.
+	AskReason     string `protobuf:"bytes,4,opt,name=ask_reason,json=askReason,proto3" json:"ask_reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -543,6 +547,20 @@ func (x *Plan) GetTargets() []*PlannedTarget {
 		return x.Targets
 	}
 	return nil
+}
+
+func (x *Plan) GetAsks() bool {
+	if x != nil {
+		return x.Asks
+	}
+	return false
+}
+
+func (x *Plan) GetAskReason() string {
+	if x != nil {
+		return x.AskReason
+	}
+	return ""
 }
 
 // PlannedTarget is one thing that a command would act on.
@@ -2270,10 +2288,13 @@ const file_throwbar_control_v1_commands_proto_rawDesc = "" +
 	"\tsaved_ids\x18\a \x03(\tB\x04\xd0\xf3\x18\x04R\bsavedIds\x12\x1f\n" +
 	"\vapproval_id\x18\b \x01(\tR\n" +
 	"approvalIdB\t\n" +
-	"\aoutcome\"y\n" +
+	"\aoutcome\"\xac\x01\n" +
 	"\x04Plan\x123\n" +
 	"\x06action\x18\x01 \x01(\v2\x1b.throwbar.command.v1.ActionR\x06action\x12<\n" +
-	"\atargets\x18\x02 \x03(\v2\".throwbar.control.v1.PlannedTargetR\atargets\"\x9c\x01\n" +
+	"\atargets\x18\x02 \x03(\v2\".throwbar.control.v1.PlannedTargetR\atargets\x12\x12\n" +
+	"\x04asks\x18\x03 \x01(\bR\x04asks\x12\x1d\n" +
+	"\n" +
+	"ask_reason\x18\x04 \x01(\tR\taskReason\"\x9c\x01\n" +
 	"\rPlannedTarget\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x127\n" +
 	"\x06status\x18\x02 \x01(\x0e2\x1f.throwbar.command.v1.ItemStatusR\x06status\x12\x14\n" +
