@@ -204,3 +204,57 @@ func TestAStopSaysThatAgentsBelowWereStopped(t *testing.T) {
 		t.Errorf("below: %s", got)
 	}
 }
+
+// Between two turns of which the second begins with the end of the first nobody sees a conversation at rest: not those above
+// it, and not who lists what there is.
+func TestNobodySeesRestBetweenTwoTurns(t *testing.T) {
+	t.Parallel()
+	s := newShelf(t, nil)
+	h := s.hook()
+	begun, release := make(chan turn.Task), make(chan struct{})
+	s.act = func(ctx context.Context, b *conversation.Book, task turn.Task) error {
+		if last(task) == "root" {
+			_, err := b.Summon(ctx, conversation.Summons{Workspace: "w", From: task.Conversation, Turn: task.TurnID, Key: "child", Task: "child"})
+			if err != nil {
+				return err
+			}
+			return yes(ctx, task)
+		}
+		begun <- task
+		<-release
+		return yes(ctx, task)
+	}
+	root := s.say("", "root").Conversation.ID
+	child := (<-begun).Conversation
+	s.events(root)
+	s.say(child, "more")
+	h.mu.Lock()
+	h.appended = func(change conversation.Change) {
+		if change.Begin != nil || change.Conversation.ID != root {
+			return
+		}
+		rows, err := s.Open(context.Background(), "w")
+		if err != nil {
+			t.Error(err)
+		}
+		for _, row := range rows {
+			if row.ID == child && row.Status == agentv1.ConversationStatus_CONVERSATION_STATUS_IDLE && row.Queued == 0 && row.Sequence < 8 {
+				t.Errorf("the child is at rest before its second turn: %+v", row)
+			}
+		}
+	}
+	h.mu.Unlock()
+	release <- struct{}{}
+	<-begun
+	release <- struct{}{}
+	s.events(child)
+	var told []string
+	for _, e := range s.events(root) {
+		if ch := e.GetChildChanged(); ch != nil {
+			told = append(told, strings.TrimPrefix(ch.GetStatus().String(), "CONVERSATION_STATUS_"))
+		}
+	}
+	if got := fmt.Sprint(told); got != "[RUNNING IDLE]" {
+		t.Errorf("the root was told %s", got)
+	}
+}

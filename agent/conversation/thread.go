@@ -165,7 +165,9 @@ func (b *Book) commit(ctx context.Context, t *thread, change Change) error {
 		}
 	}
 	t.hub.publish(change.Events)
-	b.note(t)
+	if change.Begin == nil { // who lets the turn run notes it: nobody is to see a conversation at rest between two turns
+		b.note(t)
+	}
 	return nil
 }
 
