@@ -258,3 +258,46 @@ func TestNobodySeesRestBetweenTwoTurns(t *testing.T) {
 		t.Errorf("the root was told %s", got)
 	}
 }
+
+// However many agents are being started at the moment of a stop: what was started is stopped, and nothing is started after it.
+func TestAStopRacesWithAgentsThatAreStarted(t *testing.T) {
+	t.Parallel()
+	s := newShelf(t, nil)
+	s.check(s.stop())
+	s.limits = conversation.Limits{Children: 1000, ChainWakes: 1000}
+	begun := make(chan struct{}, 1000)
+	s.act = func(ctx context.Context, b *conversation.Book, task turn.Task) error {
+		for i := 0; last(task) == "root" && ctx.Err() == nil; i++ {
+			_, err := b.Summon(context.WithoutCancel(ctx), conversation.Summons{ // as a call that does not look
+				Workspace: "w", From: task.Conversation, Turn: task.TurnID, Key: fmt.Sprint(task.TurnID, i), Task: "child",
+			})
+			if err == nil {
+				begun <- struct{}{}
+			} else if ctx.Err() == nil && !strings.Contains(err.Error(), "stopped") {
+				t.Error(err)
+			}
+		}
+		<-ctx.Done()
+		return ended(ctx, task, agentv1.TurnEnd_TURN_END_STOPPED)
+	}
+	s.start()
+	for round := range 5 {
+		root := s.say("", "root").Conversation.ID
+		for range 1 + round*3 {
+			<-begun
+		}
+		_, err := s.Stop(t.Context(), "w", root)
+		s.check(err)
+		s.events(root)
+		rows, err := s.Open(t.Context(), "w")
+		s.check(err)
+		for _, row := range rows {
+			if row.Status != agentv1.ConversationStatus_CONVERSATION_STATUS_IDLE {
+				t.Errorf("round %d: %s %s goes on", round, row.Title, row.ID)
+			}
+		}
+		for len(begun) > 0 {
+			<-begun
+		}
+	}
+}
