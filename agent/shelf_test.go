@@ -30,6 +30,7 @@ type shelf struct {
 	*conversation.Book
 	t      testing.TB
 	dir    string
+	url    string // of a database; a file in dir if empty
 	limits conversation.Limits
 	act    actor
 	wrap   func(agent.Store) agent.Store
@@ -64,7 +65,7 @@ func (p *turner) Wait()                                         { p.turns.Wait()
 
 func (s *shelf) start() {
 	s.t.Helper()
-	opened, err := store.Open(s.t.Context(), store.Config{Dir: s.dir})
+	opened, err := store.Open(s.t.Context(), store.Config{Dir: s.dir, URL: s.url})
 	s.check(err)
 	kept := s.wrap(storage.New(opened))
 	s.kept = kept

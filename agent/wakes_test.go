@@ -48,14 +48,22 @@ func (r *ring) act(ctx context.Context, b *conversation.Book, task turn.Task) er
 	return err
 }
 
-// quiet waits until nothing runs anywhere.
+// quiet waits until nothing runs anywhere: each was seen at rest, and nothing has happened anywhere in between. A turn that
+// another one begins has begun before that one ends.
 func (r *ring) quiet(s *shelf) {
 	s.t.Helper()
-	for before := int64(-1); before != r.turns.Load(); {
-		before = r.turns.Load()
+	happened := func() (n uint64) {
+		for _, id := range r.ids {
+			n += s.get(id).Sequence
+		}
+		return n
+	}
+	for before, after := uint64(0), happened(); before != after; {
+		before = after
 		for _, id := range r.ids {
 			s.events(id)
 		}
+		after = happened()
 	}
 }
 

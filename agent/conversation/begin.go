@@ -19,18 +19,18 @@ import (
 type start struct {
 	letters []Letter // that begin it, in order
 	chain   string
-	callers map[string]struct{} // who waits for it; a turn for which nobody does is durable
+	callers callers // who waits for it; a turn for which nobody does is durable
 }
 
 // startOf says how a turn begins with messages. The caller holds t.mu.
 func (t *thread) startOf(letters []Letter, chain string) start {
-	s := start{letters: letters, chain: chain, callers: map[string]struct{}{}}
+	s := start{letters: letters, chain: chain, callers: callers{}}
 	for _, l := range letters {
-		if _, ok := t.attached[l.ID]; !ok {
+		if t.attached[l.ID] == 0 {
 			s.callers = nil
 			break
 		}
-		s.callers[l.ID] = struct{}{}
+		s.callers[l.ID] = t.attached[l.ID]
 	}
 	return s
 }
@@ -115,12 +115,10 @@ func (b *Book) next(ctx context.Context, t *thread, change Change) error {
 		}
 	}()
 	all := slices.Clone(t.queue)
-	for _, l := range slices.Backward(all) {
-		if l.person() {
-			_, err := b.begin(ctx, t, change, t.startOf(all, l.Chain))
-			begun = err == nil
-			return err
-		}
+	if chain, free := chainOfPerson(all); free {
+		_, err := b.begin(ctx, t, change, t.startOf(all, chain))
+		begun = err == nil
+		return err
 	}
 	if change.Conversation.Wakes > 0 {
 		for chain := range chainsOf(all) {
@@ -152,6 +150,17 @@ func (c Change) fork() Change {
 	return c
 }
 
+// chainOfPerson is the chain of the last message of a person. What is read with one costs nothing, and is done on behalf
+// of its writer.
+func chainOfPerson(letters []Letter) (chain string, ok bool) {
+	for _, l := range slices.Backward(letters) {
+		if l.person() {
+			return l.Chain, true
+		}
+	}
+	return "", false
+}
+
 // chainsOf gives the chains of messages, each once and in order.
 func chainsOf(letters []Letter) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
@@ -180,7 +189,8 @@ func (c *Change) hold(limits Limits) {
 	if c.Conversation.Holds&HeldByChain == 0 {
 		c.Conversation.Holds |= HeldByChain
 		c.Events = append(c.Events, notice("chain_exhausted", fmt.Sprintf(
-			"One message of a person may wake agents %d times, and no more are left. What they say here waits until you write.", limits.ChainWakes), true))
+			"One message of a person may wake agents %d times: none of them are left, or its work was stopped. What they say here waits until you write.",
+			limits.ChainWakes), true))
 	}
 }
 
@@ -196,9 +206,9 @@ func counted(n int, one, many string) string {
 }
 
 // run lets a turn run. It has been reserved. The caller holds t.mu.
-func (b *Book) run(ctx context.Context, t *thread, row Turn, callers map[string]struct{}, resumed bool) {
+func (b *Book) run(ctx context.Context, t *thread, row Turn, who callers, resumed bool) {
 	turnCtx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	r := &run{id: row.ID, stop: stop, ended: make(chan struct{}), turn: row, callers: callers}
+	r := &run{id: row.ID, stop: stop, ended: make(chan struct{}), turn: row, callers: who}
 	t.run = r
 	b.mu.Lock()
 	b.runs[r] = struct{}{}

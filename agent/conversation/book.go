@@ -150,7 +150,7 @@ func errClosed() error { return errorf(Unavailable, "the server stops: try again
 
 // Stop stops the turn of a conversation, and those of the agents that it started, and waits for its end. What agents
 // would have done because of the message behind it is not done any more, and what waits is read with the next message.
-// It says whether a turn ran.
+// It says whether any ran.
 func (b *Book) Stop(ctx context.Context, workspace, ref string) (bool, error) {
 	c, err := b.named(ctx, workspace, ref)
 	if err != nil {
@@ -159,12 +159,44 @@ func (b *Book) Stop(ctx context.Context, workspace, ref string) (bool, error) {
 	return b.stop(ctx, c)
 }
 
+// stop stops all of it first and waits then: what was asked for is done whether or not the caller is still there.
 func (b *Book) stop(ctx context.Context, c Conversation) (bool, error) {
-	var r *run
+	runs, err := b.halt(context.WithoutCancel(ctx), c)
+	if err != nil {
+		return len(runs) > 0, err
+	}
+	return len(runs) > 0, awaitEnds(ctx, runs)
+}
+
+// awaitEnds waits until other turns may begin where some were stopped.
+func awaitEnds(ctx context.Context, runs []*run) error {
+	for _, r := range runs {
+		select {
+		case <-r.ended:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// halt tells the turn of a conversation to end, and those of the agents below it, and gives those that ran. Its chain is
+// closed before the agents are listed: one that is started at this very moment is either among them or never begun.
+func (b *Book) halt(ctx context.Context, c Conversation) ([]*run, error) {
+	runs, err := b.haltOne(ctx, c)
+	below, childErr := b.haltChildren(ctx, c)
+	return append(runs, below...), errors.Join(err, childErr)
+}
+
+// haltOne tells the turn of a conversation to end, and gives it if one runs.
+func (b *Book) haltOne(ctx context.Context, c Conversation) ([]*run, error) {
+	var runs []*run
 	err := b.locked(ctx, Ref{c.Workspace, c.ID}, func(t *thread) error {
-		if r = t.run; r == nil {
+		r := t.run
+		if r == nil {
 			return nil
 		}
+		runs = append(runs, r)
 		defer r.stop(ErrStopped)
 		row := r.turn
 		row.Stopping = true
@@ -172,33 +204,23 @@ func (b *Book) stop(ctx context.Context, c Conversation) (bool, error) {
 		change.Conversation.Holds |= HeldByStop
 		return b.commit(ctx, t, change)
 	})
-	if childErr := b.stopChildren(ctx, c); err == nil {
-		err = childErr
-	}
-	if r == nil || err != nil {
-		return r != nil, err
-	}
-	select {
-	case <-r.ended:
-		return true, nil
-	case <-ctx.Done():
-		return true, context.Cause(ctx)
-	}
+	return runs, err
 }
 
-// stopChildren stops the agents that the agent of a conversation started, and theirs. One that was begun for itself has no
-// parent, and goes on.
-func (b *Book) stopChildren(ctx context.Context, c Conversation) error {
+// haltChildren tells the agents that the agent of a conversation started to end, and theirs. One that was begun for itself
+// has no parent, and goes on.
+func (b *Book) haltChildren(ctx context.Context, c Conversation) ([]*run, error) {
 	children, err := b.config.Lists.Children(ctx, c.Workspace, c.ID)
 	if err != nil {
-		return fmt.Errorf("list agents: %w", err)
+		return nil, fmt.Errorf("list agents: %w", err)
 	}
+	var runs []*run
 	var all error
 	for _, child := range children {
-		_, err := b.stop(ctx, child)
-		all = errors.Join(all, err)
+		below, err := b.halt(ctx, child)
+		runs, all = append(runs, below...), errors.Join(all, err)
 	}
-	return all
+	return runs, all
 }
 
 func (b *Book) newID() (string, error) {

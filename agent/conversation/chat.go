@@ -27,12 +27,12 @@ func (b *Book) Chat(ctx context.Context, d Delivery) (*Talk, error) {
 	ref := Ref{d.Workspace, told.Conversation.ID}
 	w, err := b.watch(ctx, ref, told.Sequence, false)
 	if err != nil {
-		if d.Attached {
+		if told.attached {
 			b.gone(ref, told.MessageID)
 		}
 		return nil, err
 	}
-	return &Talk{Delivered: told, watch: w, attached: d.Attached}, nil
+	return &Talk{Delivered: told, watch: w, attached: told.attached}, nil
 }
 
 // Next waits for the next event. It is io.EOF after the last one.
@@ -74,21 +74,43 @@ func (k *Talk) Close() {
 	k.watch.Close()
 }
 
-// gone says that nobody waits for a message any more. A turn that is not durable stops with the last of those who wait.
+// gone says that one caller less waits for a message. A turn that is not durable stops with the last of those who wait.
 func (b *Book) gone(ref Ref, message string) {
 	t := b.use(ref)
 	defer b.leave(t)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.attached, message)
-	if t.run == nil || t.run.turn.Durable {
+	t.attached.drop(message)
+	if t.run == nil || t.run.turn.Durable || t.run.callers[message] == 0 {
 		return
 	}
-	if _, ok := t.run.callers[message]; !ok {
-		return
-	}
-	delete(t.run.callers, message)
+	t.run.callers.drop(message)
 	if len(t.run.callers) == 0 {
 		t.run.stop(ErrGone)
 	}
+}
+
+// callers counts, by message, those who wait for a turn: a request that is repeated has two while the first is not known
+// to be lost.
+type callers map[string]int
+
+// drop counts one less.
+func (c callers) drop(message string) {
+	if c[message]--; c[message] <= 0 {
+		delete(c, message)
+	}
+}
+
+// rejoin lets one more caller wait for a message that was delivered before. It says false where nobody does any more, or
+// its turn goes on without them. The caller holds t.mu.
+func (t *thread) rejoin(message string) bool {
+	switch r := t.run; {
+	case t.attached[message] > 0:
+		t.attached[message]++
+	case r != nil && !r.turn.Durable && r.callers[message] > 0:
+		r.callers[message]++
+	default:
+		return false
+	}
+	return true
 }

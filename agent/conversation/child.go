@@ -58,7 +58,7 @@ func (b *Book) maySummon(ctx context.Context, s Summons) error {
 		return fmt.Errorf("find the turn that asks: %w", err)
 	}
 	if chain.Left <= 0 {
-		return errorf(Exhausted, "no agent was started: one message of a person may set agents to work %d times, and no more are left. "+
+		return errorf(Exhausted, "no agent was started: one message of a person may set agents to work %d times, and none of them are left, or its work was stopped. "+
 			"Do not try it again; tell the user, whose next message makes it possible", b.limits().ChainWakes)
 	}
 	if s.TopLevel {
@@ -200,24 +200,34 @@ func (b *Book) leaveNobody(ctx context.Context, c Conversation) {
 
 // abandon stops the agents that the agent of a conversation started, when there is nobody to tell if that fails.
 func (b *Book) abandon(ctx context.Context, c Conversation) {
-	if err := b.stopChildren(ctx, c); err != nil {
+	if _, err := b.haltChildren(ctx, c); err != nil {
 		b.config.Log.ErrorContext(ctx, "agents cannot be stopped", slog.String("conversation_id", c.ID), slog.Any("error", err))
 	}
 }
 
-// archiveChildren archives the agents that the agent of a conversation started, and theirs: what nobody can collect any
-// more is put away with whoever could.
-func (b *Book) archiveChildren(ctx context.Context, c Conversation) error {
-	children, err := b.config.Lists.Children(ctx, c.Workspace, c.ID)
-	if err != nil {
-		return fmt.Errorf("list agents: %w", err)
-	}
-	var all error
-	for _, child := range children {
-		if child.Open {
-			_, err := b.Archive(ctx, c.Workspace, child.ID)
-			all = errors.Join(all, err)
+// putAway closes a conversation, and the agents below it with whoever could collect what they answer: also below one that
+// was closed before. Their turns are told to end; it gives those that ran.
+func (b *Book) putAway(ctx context.Context, workspace, ref string) (Row, []*run, error) {
+	row, err := b.change(ctx, workspace, ref, func(t *thread) (*Change, error) {
+		if !t.c.Open {
+			return nil, nil
 		}
+		change := &Change{Conversation: t.c}
+		change.Conversation.Open = false
+		change.Conversation.Holds |= HeldByStop
+		return change, nil
+	})
+	if err != nil {
+		return row, nil, err
 	}
-	return all
+	runs, all := b.haltOne(ctx, row.Conversation)
+	children, err := b.config.Lists.Children(ctx, workspace, row.ID)
+	if err != nil {
+		return row, runs, errors.Join(all, fmt.Errorf("list agents: %w", err))
+	}
+	for _, child := range children {
+		_, below, err := b.putAway(ctx, workspace, child.ID)
+		runs, all = append(runs, below...), errors.Join(all, err)
+	}
+	return row, runs, all
 }

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"throwbar.dev/throwbar/agent/tool"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 )
 
@@ -18,6 +19,8 @@ type Delivery struct {
 	From, Turn string
 	// Attached says that a caller waits for the turn that it begins: that one does not outlive the server.
 	Attached bool
+	// Again only asks what became of a message that was delivered before; it is not delivered if it was not.
+	Again bool
 	// fresh is the conversation that the message begins, where To is empty; what every one has is filled in.
 	fresh *Conversation
 }
@@ -30,6 +33,8 @@ type Delivered struct {
 	MessageID    string
 	TurnID       string // that it began or entered; empty while it waits
 	Sequence     uint64 // of the last event before the message
+
+	attached bool // its turn may stop when the caller goes away
 }
 
 // Snapshot is what a conversation last answered and what it does now.
@@ -40,6 +45,8 @@ type Snapshot struct {
 	// Answer is the text of the last turn that was completed with text, and Answered whether there is one.
 	Answer   string
 	Answered bool
+	// Access is what its agent may use now.
+	Access tool.Access
 }
 
 // Summons starts another agent.

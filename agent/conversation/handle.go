@@ -132,7 +132,7 @@ func (b *Book) readable(ctx context.Context, workspace, ref string) (Conversatio
 	if !errors.As(err, &known) || known.Code != NotFound {
 		return c, err
 	}
-	s, stateErr := b.config.Store.State(ctx, workspace, ref)
+	s, stateErr := b.config.Store.State(ctx, workspace, strings.ToLower(ref))
 	if errors.Is(stateErr, ErrNoRow) {
 		return Conversation{}, err
 	}

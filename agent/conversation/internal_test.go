@@ -145,3 +145,37 @@ func TestAFeedThatNobodyReadsEnds(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
+
+// torn is a store in which a turn runs that cannot be taken up yet: its events cannot be read.
+type torn struct {
+	Store
+	Lists
+	reads int
+}
+
+func (s *torn) State(_ context.Context, workspace, id string) (State, error) {
+	s.reads++
+	return State{
+		Conversation: Conversation{ID: id, Workspace: workspace, Open: true}, Turns: true,
+		Running: &Turn{ID: "turn", Conversation: id, State: TurnRunning, Durable: true},
+	}, nil
+}
+
+func (*torn) Events(context.Context, string, uint64, int) ([]*agentv1.Event, error) {
+	return nil, errors.New("the disk is away")
+}
+
+// A conversation whose turn could not be taken up is not taken for one at rest: the next look tries again.
+func TestWhatCannotBeTakenUpIsLookedForAgain(t *testing.T) {
+	t.Parallel()
+	store := &torn{}
+	b := New(Config{Store: store, Lists: store})
+	used := b.use(Ref{"w", "x"}) // somebody uses it all the time
+	defer b.leave(used)
+	for n := 1; n <= 2; n++ {
+		err := b.locked(t.Context(), used.ref, func(*thread) error { return nil })
+		if err == nil || store.reads != n {
+			t.Errorf("look %d: %v, read %d times", n, err, store.reads)
+		}
+	}
+}

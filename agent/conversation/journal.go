@@ -30,7 +30,7 @@ func (j *journal) Next(ctx context.Context) (turn.Step, error) {
 	var step turn.Step
 	var steered []Letter
 	for _, l := range t.queue {
-		if l.Mode == agentv1.SendMode_SEND_MODE_STEER {
+		if l.Mode == agentv1.SendMode_SEND_MODE_STEER && !j.run.turn.Stopping { // one that is stopped answers nothing
 			steered = append(steered, l)
 		}
 	}
@@ -56,18 +56,18 @@ func (j *journal) Next(ctx context.Context) (turn.Step, error) {
 // its callers; one of a person has a chain of its own, which the turn goes on with.
 func (j *journal) steer(letters []Letter) (Change, error) {
 	t, row := j.thread, j.run.turn
-	callers := j.run.callers
+	who := j.run.callers
 	for _, l := range letters {
-		if _, ok := t.attached[l.ID]; ok && callers != nil {
-			callers[l.ID] = struct{}{}
+		if n := t.attached[l.ID]; n > 0 && who != nil {
+			who[l.ID] = n
 		} else {
-			callers, row.Durable = nil, true
+			who, row.Durable = nil, true
 		}
 		if l.person() {
 			row.Chain = l.Chain
 		}
 	}
-	j.run.callers = callers
+	j.run.callers = who
 	change := Change{Conversation: t.c, Turn: &row}
 	return change, j.book.read(&change, row.ID, letters)
 }

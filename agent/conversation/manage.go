@@ -234,24 +234,16 @@ func (b *Book) Update(ctx context.Context, workspace, ref string, patch Patch) (
 }
 
 // Archive closes a conversation: its handle is free, and nothing can be said in it. A turn that runs is stopped, and what
-// waits stays until it is open again and the next message comes.
+// waits stays until it is open again and the next message comes. The agents that it started are archived with it.
 func (b *Book) Archive(ctx context.Context, workspace, ref string) (Row, error) {
-	row, err := b.change(ctx, workspace, ref, func(t *thread) (*Change, error) {
-		if !t.c.Open {
-			return nil, nil
-		}
-		change := &Change{Conversation: t.c}
-		change.Conversation.Open = false
-		change.Conversation.Holds |= HeldByStop
-		return change, nil
-	})
+	if err := b.await(ctx); err != nil {
+		return Row{}, err
+	}
+	row, runs, err := b.putAway(context.WithoutCancel(ctx), workspace, ref) // all of it, also if the caller goes away
 	if err != nil {
 		return row, err
 	}
-	if _, err := b.stop(ctx, row.Conversation); err != nil {
-		return row, err
-	}
-	if err := b.archiveChildren(ctx, row.Conversation); err != nil {
+	if err := awaitEnds(ctx, runs); err != nil {
 		return row, err
 	}
 	return b.Get(ctx, workspace, row.ID)

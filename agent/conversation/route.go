@@ -33,6 +33,9 @@ func (b *Book) Deliver(ctx context.Context, d Delivery) (Delivered, error) {
 	} else if told, ok, err := b.before(ctx, d); ok || err != nil {
 		return told, err
 	}
+	if d.Again {
+		return Delivered{}, errorf(NotFound, "this message was not delivered before")
+	}
 	to, isNew, err := b.addressee(ctx, d)
 	if err != nil {
 		return Delivered{}, err
@@ -60,7 +63,7 @@ func (b *Book) checkDelivery(d Delivery) error {
 	switch {
 	case len(b.config.Models) == 0:
 		return errorf(NoModel, "%s", b.config.Hint)
-	case strings.TrimSpace(d.Text) == "":
+	case strings.TrimSpace(d.Text) == "" && !d.Again:
 		return errorf(Invalid, "the message is empty")
 	case len(d.MessageID) > maxMessageID:
 		return errorf(Invalid, "the id of the message is too long")
@@ -92,6 +95,7 @@ func (b *Book) before(ctx context.Context, d Delivery) (told Delivered, known bo
 	}
 	err = b.locked(ctx, Ref{d.Workspace, l.Conversation}, func(t *thread) error {
 		told = Delivered{Delivery: l.Delivery, Conversation: t.c, MessageID: l.ID, TurnID: l.Turn, Sequence: l.Sequence}
+		told.attached = d.Attached && t.rejoin(l.ID)
 		return nil
 	})
 	if err != nil {
@@ -173,7 +177,7 @@ func (b *Book) from(ctx context.Context, d Delivery, to Conversation, letter *Le
 
 // deliver routes a letter, once it is known from whom and to whom it goes.
 func (b *Book) deliver(ctx context.Context, d Delivery, to Conversation, isNew bool, letter Letter, change Change) (Delivered, error) {
-	told := Delivered{MessageID: letter.ID}
+	told := Delivered{MessageID: letter.ID, attached: d.Attached}
 	t := b.use(Ref{d.Workspace, to.ID})
 	defer b.leave(t)
 	t.mu.Lock()
@@ -188,16 +192,21 @@ func (b *Book) deliver(ctx context.Context, d Delivery, to Conversation, isNew b
 		return told, errorf(Archived, "the conversation %q is archived: reopen it to write in it", shown(t.c.Title))
 	}
 	change.Conversation = t.c
+	if t.c.Title == "" {
+		change.Conversation.Title = title(d.Text)
+	}
 	letter.Sequence = t.c.Sequence
 	if letter.person() {
 		change.Conversation.Wakes, change.Conversation.Holds = b.limits().Wakes, 0
 	}
 	if d.Attached {
-		t.attached[letter.ID] = struct{}{}
+		t.attached[letter.ID]++
 	}
 	err := b.routed(ctx, t, &letter, change)
 	if err != nil {
-		delete(t.attached, letter.ID)
+		if d.Attached {
+			t.attached.drop(letter.ID)
+		}
 		if isNew {
 			t.loaded = false
 		}
@@ -219,20 +228,23 @@ func (b *Book) routed(ctx context.Context, t *thread, letter *Letter, change Cha
 		}
 		return b.enqueue(ctx, t, *letter, change)
 	}
-	if !letter.person() && change.Conversation.Wakes == 0 {
+	letter.Delivery = agentv1.Delivery_DELIVERY_STARTED
+	all := append(slices.Clone(t.queue), *letter)
+	chain, free := chainOfPerson(all) // theirs may wait since a stop
+	if !free && change.Conversation.Wakes == 0 {
 		return b.suppress(ctx, t, letter, change)
 	}
 	if !b.reserve() {
 		return errClosed()
 	}
 	with := change.fork()
-	if !letter.person() {
+	if !free {
+		chain = letter.Chain
 		with.Conversation.Wakes--
-		with.Spend = letter.Chain
+		with.Spend = chain
 	}
-	letter.Delivery = agentv1.Delivery_DELIVERY_STARTED
 	with.Letters = []Move{{Letter: *letter, New: true}}
-	id, err := b.begin(ctx, t, with, t.startOf(append(slices.Clone(t.queue), *letter), letter.Chain))
+	id, err := b.begin(ctx, t, with, t.startOf(all, chain))
 	if err != nil {
 		b.turns.Done()
 	}
@@ -246,7 +258,7 @@ func (b *Book) routed(ctx context.Context, t *thread, letter *Letter, change Cha
 // suppress keeps a letter that may not begin a turn. The caller holds t.mu.
 func (b *Book) suppress(ctx context.Context, t *thread, letter *Letter, change Change) error {
 	if change.New { // an agent that is started: nobody would know of what waits there
-		return errorf(Exhausted, "no agent was started: nothing is left of what one message of a person may set to work")
+		return errorf(Exhausted, "no agent was started: nothing is left of what one message of a person may set to work, or its work was stopped")
 	}
 	letter.Delivery = agentv1.Delivery_DELIVERY_SUPPRESSED
 	change.hold(b.limits())

@@ -13,20 +13,39 @@ import (
 
 // Snapshot is what a conversation last answered and what it does now. It waits for nothing.
 func (b *Book) Snapshot(ctx context.Context, workspace, ref string) (Snapshot, error) {
-	row, err := b.Get(ctx, workspace, ref)
+	if err := b.await(ctx); err != nil {
+		return Snapshot{}, err
+	}
+	c, err := b.readable(ctx, workspace, ref)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	s := Snapshot{Conversation: row.Conversation, Handle: row.Handle, Status: row.Status}
-	s.Answer, s.Answered, err = b.lastAnswer(ctx, row.ID)
+	var s Snapshot
+	err = b.locked(ctx, Ref{workspace, c.ID}, func(t *thread) error {
+		s.Conversation, s.Status = t.c, t.status()
+		return nil
+	})
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if s.Access, err = b.access(ctx, s.Conversation); err != nil {
+		return Snapshot{}, err
+	}
+	if s.Handle, err = b.handle(ctx, s.Conversation); err != nil {
+		return Snapshot{}, err
+	}
+	s.Answer, s.Answered, err = b.lastAnswer(ctx, s.Conversation)
 	return s, err
 }
 
-// lastAnswer is the text of the last turn that was completed and has one.
-func (b *Book) lastAnswer(ctx context.Context, id string) (answer string, ok bool, err error) {
+// lastAnswer is the text of the last turn that was completed and has one, as things stood when the conversation was read.
+func (b *Book) lastAnswer(ctx context.Context, c Conversation) (answer string, ok bool, err error) {
 	completed := "" // the turn that is being read, from its end
 	var texts []string
-	err = b.backwards(ctx, id, func(event *agentv1.Event) bool {
+	err = b.backwards(ctx, c.ID, func(event *agentv1.Event) bool {
+		if event.GetSequence() > c.Sequence {
+			return true
+		}
 		switch kind := event.GetKind().(type) {
 		case *agentv1.Event_TurnEnded:
 			completed, texts = "", nil

@@ -19,14 +19,14 @@ type thread struct {
 	hub   hub
 	users int // guarded by Book.mu
 
-	mu       sync.Mutex          // held over writes
-	loaded   bool                // guarded by mu, as all below; false if it has to be read (again)
-	c        Conversation        // as it is stored
-	queue    []Letter            // what waits, in order
-	run      *run                // nil while no turn runs
-	attached map[string]struct{} // messages that wait and whose callers do too
-	told     string              // what its family was told of it; empty if that has to be looked up
-	quiet    bool                // it is being taken up: its family is told when that is done
+	mu       sync.Mutex   // held over writes
+	loaded   bool         // guarded by mu, as all below; false if it has to be read (again)
+	c        Conversation // as it is stored
+	queue    []Letter     // what waits, in order
+	run      *run         // nil while no turn runs
+	attached callers      // of messages that wait
+	told     string       // what its family was told of it; empty if that has to be looked up
+	quiet    bool         // it is being taken up: its family is told when that is done
 }
 
 // run is a turn that runs in this process.
@@ -35,11 +35,11 @@ type run struct {
 	id    string
 	ended chan struct{} // closed when another turn may begin
 
-	turn      Turn                // guarded by thread.mu, as all below; as it is stored
-	callers   map[string]struct{} // messages whose callers wait; when the last one goes a turn that is not durable stops
-	approvals []string            // that it waits for
-	working   bool                // it was let in by the gate, where it has a place unless it waits for people
-	placed    bool                // it has a place there
+	turn      Turn     // guarded by thread.mu, as all below; as it is stored
+	callers   callers  // when the last one goes a turn that is not durable stops; nil if it is durable
+	approvals []string // that it waits for
+	working   bool     // it was let in by the gate, where it has a place unless it waits for people
+	placed    bool     // it has a place there
 }
 
 // use gives the thread of a conversation; call leave when it is not used any more.
@@ -48,7 +48,7 @@ func (b *Book) use(ref Ref) *thread {
 	defer b.mu.Unlock()
 	t := b.threads[ref]
 	if t == nil {
-		t = &thread{ref: ref, attached: map[string]struct{}{}}
+		t = &thread{ref: ref, attached: callers{}}
 		b.threads[ref] = t
 	}
 	t.users++
@@ -78,12 +78,15 @@ func (b *Book) locked(ctx context.Context, ref Ref, f func(*thread) error) error
 
 // load reads a thread if that has to be, and takes up what an earlier process has left: a durable turn goes on, another
 // one is brought to an end. The caller holds t.mu.
-func (b *Book) load(ctx context.Context, t *thread) error {
+func (b *Book) load(ctx context.Context, t *thread) (err error) {
 	if t.loaded {
 		return nil
 	}
 	t.quiet = true
-	defer func() { t.quiet = false }()
+	defer func() {
+		t.quiet = false
+		t.loaded = t.loaded && err == nil // what could not be taken up is looked for again
+	}()
 	s, err := b.config.Store.State(ctx, t.ref.Workspace, t.ref.ID)
 	if errors.Is(err, ErrNoRow) {
 		return errorf(NotFound, "there is no conversation %q", shown(t.ref.ID))
@@ -108,9 +111,12 @@ func (b *Book) load(ctx context.Context, t *thread) error {
 	case !s.Turns && s.Last.GetTurnId() != "" && s.Last.GetTurnEnded() == nil: // of a version without rows of turns
 		err = b.mend(ctx, t, Turn{ID: s.Last.GetTurnId()}, whyStopped)
 	}
+	if err != nil {
+		return err
+	}
 	t.quiet = false
 	b.note(t)
-	return err
+	return nil
 }
 
 // catchUp tells those who follow what was stored though it was not said so.
@@ -159,7 +165,9 @@ func (b *Book) commit(ctx context.Context, t *thread, change Change) error {
 		}
 	}
 	t.hub.publish(change.Events)
-	b.note(t)
+	if change.Begin == nil { // who lets the turn run notes it: nobody is to see a conversation at rest between two turns
+		b.note(t)
+	}
 	return nil
 }
 

@@ -47,11 +47,12 @@ func (b *Book) watch(ctx context.Context, ref Ref, after uint64, untilIdle bool)
 	w := &Watch{book: b, thread: b.use(ref), sent: after, untilIdle: untilIdle}
 	w.thread.mu.Lock()
 	err := b.load(ctx, w.thread)
-	if err == nil && b.isClosed() {
-		err = errClosed()
-	}
 	if err == nil {
 		w.feed, w.upTo, w.pieces = w.thread.hub.join()
+		if b.isClosed() { // looked at once it has joined: either this sees it or the end of the server sees the feed
+			w.thread.hub.leave(w.feed)
+			err = errClosed()
+		}
 	}
 	w.thread.mu.Unlock()
 	if err != nil {
@@ -91,7 +92,7 @@ func (w *Watch) Next(ctx context.Context) (*agentv1.WatchConversationResponse, e
 		}}, nil
 	}
 	for {
-		if w.untilIdle && w.idle() {
+		if w.untilIdle && w.idle(ctx) {
 			return nil, io.EOF
 		}
 		event, err := w.feed.next(ctx, w.tick)
@@ -157,11 +158,12 @@ func (w *Watch) status() agentv1.ConversationStatus {
 	return w.thread.status()
 }
 
-// idle says whether no turn runs and all was given.
-func (w *Watch) idle() bool {
+// idle says whether no turn runs and all was given. What is not known is not idle: a turn that goes on when the server runs
+// again has not ended.
+func (w *Watch) idle(ctx context.Context) bool {
 	w.thread.mu.Lock()
 	defer w.thread.mu.Unlock()
-	return w.thread.run == nil && w.thread.c.Sequence <= w.sent
+	return w.book.load(ctx, w.thread) == nil && w.thread.run == nil && w.thread.c.Sequence <= w.sent
 }
 
 // Events lists stored events with numbers above after.

@@ -16,25 +16,9 @@ import (
 
 // summon starts another agent and waits for its answer, unless it works in the background or on its own.
 func (f *Facilities) summon(ctx context.Context, call turn.FacilityCall, in *agentv1.SummonAgent) (*agentv1.SummonAgent_Result, error) {
-	definition, err := f.definition(in.GetAgent())
+	child, without, err := f.start(ctx, call, in)
 	if err != nil {
 		return nil, err
-	}
-	if strings.TrimSpace(in.GetTask()) == "" {
-		return nil, invalid("the task is blank, and the agent knows nothing of this conversation: nothing was started")
-	}
-	const failed = "the agent could not be started"
-	parent, err := f.config.Conversations.Snapshot(ctx, call.Workspace, call.Conversation)
-	if err != nil {
-		return nil, f.explain(ctx, call, err, failed)
-	}
-	bounded := bound(f.config.Tools, parent.Conversation.Settings.GetGrants(), definition)
-	child, err := f.config.Conversations.Summon(ctx, conversation.Summons{
-		Workspace: call.Workspace, From: call.Conversation, Turn: call.TurnID, Key: call.Key,
-		Agent: definition.GetName(), Task: in.GetTask(), TopLevel: in.GetTopLevel(), Settings: bounded.settings,
-	})
-	if err != nil {
-		return nil, f.explain(ctx, call, err, failed)
 	}
 	out := &agentv1.SummonAgent_Result{Handle: child.Handle, Status: child.Status}
 	switch {
@@ -49,11 +33,44 @@ func (f *Facilities) summon(ctx context.Context, call turn.FacilityCall, in *age
 		}
 		out.Handle, out.Status, out.Answer, out.Note = ended.Handle, ended.Status, ended.Answer, endNote(ended)
 	}
-	if len(bounded.without) > 0 {
+	if len(without) > 0 {
 		out.Note = strings.TrimSpace(fmt.Sprintf("%s It has to do without %s, which you do not have either.",
-			out.Note, cut(strings.Join(bounded.without, ", "), maxWithout)))
+			out.Note, cut(strings.Join(without, ", "), maxWithout)))
 	}
 	return out, nil
+}
+
+// start starts an agent, once for a call, and says what of its definition's tools it has to do without. One that the call
+// has started before the server was started again is that one, whatever is defined now.
+func (f *Facilities) start(ctx context.Context, call turn.FacilityCall, in *agentv1.SummonAgent) (conversation.Snapshot, []string, error) {
+	const failed = "the agent could not be started"
+	if past, ok := f.past(ctx, call); ok {
+		child, err := f.config.Conversations.Snapshot(ctx, call.Workspace, past.Conversation.ID)
+		if err != nil {
+			err = f.explain(ctx, call, err, "the agent was started, and could not be read")
+		}
+		return child, nil, err
+	}
+	definition, err := f.definition(in.GetAgent())
+	if err != nil {
+		return conversation.Snapshot{}, nil, err
+	}
+	if strings.TrimSpace(in.GetTask()) == "" {
+		return conversation.Snapshot{}, nil, invalid("the task is blank, and the agent knows nothing of this conversation: nothing was started")
+	}
+	parent, err := f.config.Conversations.Snapshot(ctx, call.Workspace, call.Conversation)
+	if err != nil {
+		return conversation.Snapshot{}, nil, f.explain(ctx, call, err, failed)
+	}
+	bounded := bound(f.config.Tools, parent.Access, definition)
+	child, err := f.config.Conversations.Summon(ctx, conversation.Summons{
+		Workspace: call.Workspace, From: call.Conversation, Turn: call.TurnID, Key: call.Key,
+		Agent: definition.GetName(), Task: in.GetTask(), TopLevel: in.GetTopLevel(), Settings: bounded.settings,
+	})
+	if err != nil {
+		return conversation.Snapshot{}, nil, f.explain(ctx, call, err, failed)
+	}
+	return child, bounded.without, nil
 }
 
 const maxWithout = 300
@@ -129,6 +146,13 @@ func (f *Facilities) await(ctx context.Context, call turn.FacilityCall, id strin
 	return f.config.Conversations.Await(ctx, call.Workspace, call.Conversation, id)
 }
 
+// cutShort says whether the last turn of an agent that has answered came to no answer.
+func cutShort(s conversation.Snapshot) bool {
+	end := s.Conversation.LastEnd
+	return s.Status == agentv1.ConversationStatus_CONVERSATION_STATUS_IDLE &&
+		(end == agentv1.TurnEnd_TURN_END_STOPPED || end == agentv1.TurnEnd_TURN_END_LIMIT)
+}
+
 // endNote says how an agent ended, where its answer does not.
 func endNote(ended conversation.Snapshot) string {
 	switch {
@@ -138,6 +162,8 @@ func endNote(ended conversation.Snapshot) string {
 		return "It failed and has answered nothing. Its conversation says why."
 	case !ended.Answered:
 		return "It ended without an answer: it was stopped, or a limit was reached. Its conversation says which."
+	case cutShort(ended):
+		return "It was stopped, or a limit was reached, before it answered this time: this is what it had answered before that. Its conversation says which."
 	default:
 		return ""
 	}

@@ -70,7 +70,7 @@ func eventually(t *testing.T, check func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.After(time.Minute); !check(); {
+	for end := time.After(2 * time.Minute); !check(); {
 		select {
 		case <-tick.C:
 		case <-end:

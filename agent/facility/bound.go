@@ -13,11 +13,12 @@ type bounded struct {
 	without []string
 }
 
-// bound gives an agent of a definition the rights that both the definition and its parent have. They are bounded once
-// more at each of its steps: its parent's may become less.
-func bound(tools *tool.Set, parent *agentv1.Grants, d *configv1.AgentDefinition) bounded {
+// bound gives an agent of a definition the rights that both the definition and its parent have now: what the parent was
+// given once and those above it have lost since is not passed on. They are bounded once more at each step of a child, whose
+// parent's may become less.
+func bound(tools *tool.Set, parent tool.Access, d *configv1.AgentDefinition) bounded {
 	own := tools.Listed(d.GetTools())
-	within := tools.Within(own, tool.Access{Only: parent.GetOnly(), Extra: parent.GetExtra(), Denied: parent.GetDenied()})
+	within := tools.Within(own, parent)
 	has := tools.View(within)
 	out := bounded{settings: &agentv1.ConversationSettings{
 		Prompt: d.GetPrompt(),

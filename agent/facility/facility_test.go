@@ -49,6 +49,9 @@ func (f *threads) Resolve(_ context.Context, _, ref string) (conversation.Resolu
 func (f *threads) Open(context.Context, string) ([]conversation.Row, error) { return f.rows, nil }
 
 func (f *threads) Deliver(_ context.Context, d conversation.Delivery) (conversation.Delivered, error) {
+	if d.Again {
+		return conversation.Delivered{}, &conversation.Error{Code: conversation.NotFound}
+	}
 	f.sent = append(f.sent, d)
 	at := slices.IndexFunc(f.rows, func(r conversation.Row) bool { return r.ID == d.To })
 	if f.err != nil || at < 0 {
@@ -357,9 +360,10 @@ func TestRightsAreThoseOfBoth(t *testing.T) {
 		"not granted":     {nil, "writer", []string{"none"}, nil, "do without sendToConversation"},
 		"granted":         {&agentv1.Grants{Extra: []string{"sendToConversation"}}, "writer", []string{"none"}, []string{"sendToConversation"}, ""},
 	} {
-		b.threads.snapshots["own0"] = conversation.Snapshot{Conversation: conversation.Conversation{
-			ID: "own0", Settings: &agentv1.ConversationSettings{Grants: c.parent},
-		}}
+		b.threads.snapshots["own0"] = conversation.Snapshot{
+			Conversation: conversation.Conversation{ID: "own0"},
+			Access:       tool.Access{Only: c.parent.GetOnly(), Extra: c.parent.GetExtra(), Denied: c.parent.GetDenied()},
+		}
 		out, ok := b.done(t, &agentv1.SummonAgent{Agent: c.agent, Task: "look", TopLevel: true}).(*agentv1.SummonAgent_Result)
 		got := b.threads.summoned[len(b.threads.summoned)-1].Settings.GetGrants()
 		if !ok || !slices.Equal(got.GetOnly(), c.only) || !slices.Equal(got.GetExtra(), c.extra) || !slices.Equal(got.GetDenied(), c.parent.GetDenied()) {

@@ -14,6 +14,9 @@ import (
 
 // send brings a message to another conversation's agent.
 func (f *Facilities) send(ctx context.Context, call turn.FacilityCall, in *agentv1.SendToConversation) (*agentv1.SendToConversation_Result, error) {
+	if past, ok := f.past(ctx, call); ok { // whatever has become of its receiver since
+		return f.sent(past), nil
+	}
 	const nothing = "nothing was delivered"
 	if strings.TrimSpace(in.GetMessage()) == "" {
 		return nil, invalid("the message is blank: %s. Say what the other agent should know or do", nothing)
@@ -32,6 +35,23 @@ func (f *Facilities) send(ctx context.Context, call turn.FacilityCall, in *agent
 	if err != nil {
 		return nil, f.explain(ctx, call, err, "the message could not be delivered; read the conversation before you send it again")
 	}
+	return f.sent(done), nil
+}
+
+// past is what a call did before the server was started again, if it sent or started something then. That has happened,
+// whatever it would meet now.
+func (f *Facilities) past(ctx context.Context, call turn.FacilityCall) (conversation.Delivered, bool) {
+	if !call.Again {
+		return conversation.Delivered{}, false
+	}
+	done, err := f.config.Conversations.Deliver(ctx, conversation.Delivery{
+		Workspace: call.Workspace, MessageID: conversation.KeyID(call.Key), From: call.Conversation, Turn: call.TurnID, Again: true,
+	})
+	return done, err == nil
+}
+
+// sent says what became of a message.
+func (f *Facilities) sent(done conversation.Delivered) *agentv1.SendToConversation_Result {
 	read := f.name(&agentv1.ReadConversation{})
 	note := "It has begun to work on this. Nobody waits for its answer: go on, and read it later with " + read + " and this handle, if you have that tool."
 	switch done.Delivery {
@@ -40,11 +60,11 @@ func (f *Facilities) send(ctx context.Context, call turn.FacilityCall, in *agent
 			"each other as often as they may by then, when a person goes on there. Do not send it again: read the answer later with " +
 			read + " and this handle, if you have that tool."
 	case agentv1.Delivery_DELIVERY_SUPPRESSED:
-		note = "Held, and it was not woken: agents have woken each other as often as they may until a person writes there. The message is in " +
+		note = "Held, and it was not woken: agents have woken each other as often as they may until a person writes there, or that work was stopped. The message is in " +
 			"its queue and is not lost; it is read when a person goes on with that conversation. Do not send it again; tell the user that it waits."
 	default:
 	}
-	return &agentv1.SendToConversation_Result{Handle: done.Handle, Title: done.Conversation.Title, Delivery: done.Delivery, Note: note}, nil
+	return &agentv1.SendToConversation_Result{Handle: done.Handle, Title: done.Conversation.Title, Delivery: done.Delivery, Note: note}
 }
 
 // read says what another conversation's agent last answered. It never waits: two that wait for each other would wait for
@@ -82,10 +102,14 @@ func readNote(now conversation.Snapshot) string {
 		}
 		return "Its last turn failed: this is what it answered before that."
 	default:
-		if !now.Answered {
+		switch {
+		case !now.Answered:
 			return "It has no responses yet."
+		case cutShort(now):
+			return "Its last turn was stopped, or reached a limit: this is what it answered before that."
+		default:
+			return ""
 		}
-		return ""
 	}
 }
 

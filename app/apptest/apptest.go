@@ -132,7 +132,7 @@ func (s *Server) Device(t testing.TB, token string) devicev1connect.DeviceServic
 // Eventually calls check until it says true; it fails the test after a time that only a broken program needs.
 func Eventually(t testing.TB, what string, check func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(time.Minute)
+	deadline := time.NewTimer(2 * time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
