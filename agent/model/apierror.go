@@ -185,13 +185,23 @@ func htmlText(page string) string {
 // embeddedError returns the error that a document inside an answer reports, or nil.
 func embeddedError(doc fields) error {
 	raw, found := doc["error"]
-	if !found || isNothing(raw) {
+	if !found || saysNothing(raw) {
 		if doc.text("object") != "error" && doc.text("type") != "error" {
 			return nil
 		}
 		raw, _ = marshal(doc)
 	}
 	return midwayError(raw)
+}
+
+// saysNothing reports whether a value, or every member of it, says nothing.
+func saysNothing(raw json.RawMessage) bool {
+	for _, member := range asObject(raw) {
+		if !isNothing(member) {
+			return false
+		}
+	}
+	return kind(raw) == '{' || isNothing(raw)
 }
 
 // midwayError reads the report of an error in the middle of an answer.
