@@ -26,6 +26,12 @@ func TestAnother(t *testing.T) {
 	}{
 		{"nil", nil, false},
 		{"400", api(400, "", "bad"), false},
+		{"400 of a key", api(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."), true},
+		{"400 of an unknown model", api(400, "", "x/y is not a valid model ID"), true},
+		{"400 of an unknown model by code", api(400, "model_not_found", "no"), true},
+		{"400 of an empty account", api(400, "invalid_request_error", "Your credit balance is too low"), true},
+		{"400 of a model without tools", api(400, "", "registry/x does not support tools"), true},
+		{"400 of a filter", api(400, "content_filter", "the model does not support this"), false},
 		{"401", api(401, "invalid_api_key", "bad key"), true},
 		{"402", api(402, "", "pay"), true},
 		{"403", api(403, "", "not for you"), true},

@@ -66,6 +66,11 @@ func TestRetries(t *testing.T) {
 	t.Parallel()
 	type answers = []func(*http.Request) (*http.Response, error)
 	quota := respond(429, "application/json", `{"error":{"message":"pay","code":"insufficient_quota"}}`)
+	long := respond(500, "application/json", `{"error":{"message":"the request exceeds the available context size"}}`)
+	wait := respond(429, "application/json", `{"error":{"message":"Too many tokens, please wait before trying again."}}`)
+	later := func(r *http.Request) (*http.Response, error) { // a date instead of a number
+		return refuse(503, "Retry-After", time.Now().UTC().Add(50*time.Second).Format(http.TimeFormat))(r)
+	}
 	tests := []struct {
 		name    string
 		answers answers
@@ -87,6 +92,10 @@ func TestRetries(t *testing.T) {
 		{"413", answers{refuse(413), answered}, 1, 0, 413},
 		{"422", answers{refuse(422), answered}, 1, 0, 422},
 		{"501", answers{refuse(501), answered}, 1, 0, 501},
+		{"500 of a long history", answers{long, answered}, 1, 0, 500},
+		{"429 of many tokens", answers{wait, answered}, 2, 300 * time.Millisecond, 0},
+		{"503 until a date", answers{later, answered}, 2, 49 * time.Second, 0},
+		{"redirect elsewhere", answers{refuse(307, "Location", "http://elsewhere.test/v1/chat/completions"), answered}, 1, 0, -1},
 		{"account empty", answers{quota, answered}, 1, 0, 429},
 		{"503 then 400", answers{refuse(503), refuse(400), answered}, 2, 0, 400},
 	}
@@ -104,7 +113,9 @@ func TestRetries(t *testing.T) {
 				switch {
 				case tt.status == 0 && (err != nil || turn.Text != "Hello"):
 					t.Errorf("%+v, %v", turn, err)
-				case tt.status != 0 && (!errors.As(err, &api) || api.Status != tt.status || turn.Text != ""):
+				case tt.status < 0 && err == nil:
+					t.Errorf("%+v", turn)
+				case tt.status > 0 && (!errors.As(err, &api) || api.Status != tt.status || turn.Text != ""):
 					t.Errorf("%+v, %v", turn, err)
 				}
 			})
