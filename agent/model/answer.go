@@ -69,7 +69,7 @@ func (a answer) build(b *builder, body io.Reader, contentType string) error {
 	}
 	media, _, _ := mime.ParseMediaType(contentType)
 	switch {
-	case media == "text/html" || first == '<':
+	case first == '<': // whatever its type: some gateways call their streams pages
 		page, _ := io.ReadAll(io.LimitReader(in, maxErrorBody))
 		return newAPIError(200, page)
 	case first == '{' || first == '[':

@@ -232,6 +232,9 @@ func newFragment(doc fields, whole bool) fragment {
 		extra: doc.without("index", "id", "type", "function"),
 		whole: whole,
 	}
+	if f.id == "null" || f.id == "None" { // the name of nothing in the server's language
+		f.id = ""
+	}
 	f.index, f.indexed = doc.integer("index")
 	if inner := function.without("name", "arguments"); len(inner) > 0 {
 		if raw, err := marshal(inner); err == nil {

@@ -16,6 +16,8 @@ func shapeFixtures() []fixture {
 			want: Turn{Text: "Hello", Finish: FinishStop}},
 		{name: "field name twice in every event", body: "data: " + strings.ReplaceAll(sse(say("Hel"), say("lo"), end("stop"))+done, "\n\ndata", "\n\ndata: data"),
 			want: Turn{Text: "Hello", Finish: FinishStop}},
+		{name: "stream that is called a page", media: "text/html; charset=UTF-8", body: sse(say("Hello"), end("stop")) + done, want: Turn{Text: "Hello", Finish: FinishStop}},
+		{name: "text that is called a page", media: "text/html", body: "upstream is down", want: Turn{CutOff: true}, err: "text/html and not a stream: upstream is down"},
 		{name: "first event without a choice", body: sse(`{"choices":[],"prompt_filter_results":[{"prompt_index":0,"content_filter_results":{}}]}`, say("Hello"),
 			`{"choices":[{"index":0,"content_filter_results":{"hate":{"filtered":false}},"content_filter_offsets":{"end_offset":5},"delta":{},"finish_reason":null}]}`, end("stop")) + done,
 			want: Turn{Text: "Hello", Finish: FinishStop}},
@@ -35,6 +37,9 @@ func shapeFixtures() []fixture {
 			calls(`"id":"t1","name":"open","arguments":{"url":"u"}`), calls(`"id":"t2","name":"list","arguments":{}`)) + tail},
 		{name: "call that is not wrapped, in pieces", want: turn(open), body: sse(
 			calls(`"index":0,"id":"t1","name":"open","arguments":""`), calls(`"index":0,"arguments":"{\"url\":"`), calls(`"index":0,"arguments":"\"u\"}"`)) + tail},
+		{name: "ids of nothing", body: sse(calls(`"index":0,"id":"null",`+fn("open", `{"url":"u"}`), `"index":0,"id":"null",`+fn("open", `{"url":"v"}`)),
+			calls(`"id":"None",`+fn("list", `{}`))) + tail,
+			want: turn(Call{ID: "fresh1", Name: "open", Arguments: `{"url":"u"}`}, Call{ID: "fresh2", Name: "open", Arguments: `{"url":"v"}`}, Call{ID: "fresh3", Name: "list", Arguments: `{}`})},
 		{name: "arguments called parameters", want: turn(open), body: sse(calls(`"index":0,"id":"t1","function":{"name":"open","parameters":{"url":"u"}}`)) + tail},
 		{name: "empty object after the arguments", want: turn(open), body: sse(
 			calls(`"index":0,"id":"t1",`+fn("open", `{"url":`)), calls(`"index":0,`+more(`"u"}`)), calls(`"index":0,`+more(`{}`)), calls(`"index":0,"function":{"arguments":{}}`)) + tail},

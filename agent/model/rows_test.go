@@ -60,6 +60,8 @@ func shapeRows() []row {
 	return []row{
 		{"the name of the field twice", []string{"field name twice", "field name twice in every event"}, nil},
 		{"chunks that only report a filter", []string{"first event without a choice"}, nil},
+		{"a stream that is called a page", []string{"stream that is called a page", "text that is called a page"}, nil},
+		{"null as the id", []string{"ids of nothing"}, nil},
 		{"several choices", []string{"text in one choice, call in the next", "whole text in one choice, call in the next", "the same answer in two choices", "choices that are null"}, nil},
 		{"parts that are no text", []string{"reasoning as a part"}, nil},
 		{"calls that are not wrapped, arguments under another name", []string{"call that is not wrapped", "call that is not wrapped, in pieces", "arguments called parameters"}, nil},
