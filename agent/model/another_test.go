@@ -75,8 +75,7 @@ func TestAnother(t *testing.T) {
 // TestAnotherAfterRealFailures judges errors as the client returns them.
 func TestAnotherAfterRealFailures(t *testing.T) {
 	t.Parallel()
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
+	const closed = "http://127.0.0.1:1" // a port of a server that was closed may be given to another one
 	redirect := httptest.NewServer(http.RedirectHandler("http://127.0.0.1:1/v1", http.StatusTemporaryRedirect))
 	t.Cleanup(redirect.Close)
 	broken := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
@@ -86,7 +85,7 @@ func TestAnotherAfterRealFailures(t *testing.T) {
 		request model.Request
 		want    bool
 	}{
-		"nobody listens":        {closed.URL + "/v1", ask("a"), true},
+		"nobody listens":        {closed + "/v1", ask("a"), true},
 		"leads elsewhere":       {redirect.URL + "/v1", ask("a"), true},
 		"hangs up":              {broken.URL + "/v1", ask("a"), true},
 		"nothing to answer":     {broken.URL + "/v1", model.Request{}, false},

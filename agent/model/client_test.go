@@ -345,6 +345,10 @@ func TestRedirects(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", handler)
 	mux.Handle("/away/", http.RedirectHandler(stranger.URL+"/v1/chat/completions", http.StatusTemporaryRedirect))
+	mux.Handle("/lost/", http.RedirectHandler("/v1/chat/completions", http.StatusFound))
+	mux.HandleFunc("/round/", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.URL.Path, http.StatusPermanentRedirect)
+	})
 	mux.Handle("/near/", http.RedirectHandler("/v1/chat/completions", http.StatusTemporaryRedirect))
 	server := httptest.NewServer(mux)
 	defer server.Close()
@@ -353,6 +357,14 @@ func TestRedirects(t *testing.T) {
 	}
 	if _, err := newClient(t, model.Config{BaseURL: server.URL + "/away"}).Complete(t.Context(), ask("a"), model.Sink{}); err == nil || !strings.Contains(err.Error(), "origin") {
 		t.Errorf("error %v", err)
+	}
+	for path, want := range map[string]string{
+		"/away": "redirects to another origin (" + stranger.URL + ")", "/lost": "loses the request", "/round": "more than 10 times",
+	} {
+		turn, err := newClient(t, model.Config{BaseURL: server.URL + path}).Complete(t.Context(), ask("a"), model.Sink{})
+		if err == nil || !strings.Contains(err.Error(), want) || !turn.Empty() || !model.Another(err) {
+			t.Errorf("%s: %+v, %v", path, turn, err)
+		}
 	}
 	if v := handler.Violations(); len(v) > 0 {
 		t.Error(v)

@@ -212,6 +212,26 @@ func TestIdle(t *testing.T) {
 	}
 }
 
+// TestStopInThePause has a person who stops while a refused request waits to be sent again.
+func TestStopInThePause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tr := &transport{answers: []func(*http.Request) (*http.Response, error){refuse(503, "Retry-After", "60"), answered}}
+		client := newClient(t, model.Config{BaseURL: "http://model.test/v1", HTTPClient: &http.Client{Transport: tr}})
+		ctx, stop := context.WithCancelCause(t.Context())
+		because := errors.New("the person pressed stop")
+		defer time.AfterFunc(10*time.Second, func() { stop(because) }).Stop()
+		began := time.Now()
+		turn, err := client.Complete(ctx, ask("a"), model.Sink{})
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, because) || model.Another(err) || !turn.Empty() || len(tr.at) != 1 {
+			t.Errorf("%+v, %v, %d tries", turn, err, len(tr.at))
+		}
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
 // TestSlowSinkIsNotSilence has a person's connection that is slower than the idle timeout.
 func TestSlowSinkIsNotSilence(t *testing.T) {
 	t.Parallel()

@@ -80,6 +80,8 @@ func shapeRows() []row {
 		{"a key cut in the middle, or in an error of the transport", nil, []string{"TestKeyIsNotTold", "TestKeyInErrorsOfTheTransport"}},
 		{"the many words for a request that is too long", nil, []string{"TestAPIErrorKinds"}},
 		{"400 for a bad key, an unknown model, an empty account", nil, []string{"TestAnother"}},
+		{"a redirect that loses the request, or never ends", nil, []string{"TestRedirects"}},
+		{"stopped in the pause before the next try", nil, []string{"TestStopInThePause"}},
 		{"events that take the time of their square", nil, []string{"TestAnswerIsFast", "TestPromptedIsFast"}},
 	}
 }

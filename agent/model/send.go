@@ -28,7 +28,10 @@ func (c *Client) send(ctx context.Context, body []byte, watch *watch) (*http.Res
 	)
 	params := param.Override[openai.ChatCompletionNewParams](json.RawMessage(body))
 	_, err := c.completions.New(ctx, params, options...)
-	if attempts.refusal != nil {
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return nil, err // the caller gave up, perhaps in the pause after a refusal
+	case attempts.refusal != nil:
 		return nil, attempts.refusal
 	}
 	if err != nil {
@@ -39,6 +42,27 @@ func (c *Client) send(ctx context.Context, body []byte, watch *watch) (*http.Res
 	}
 	return response, nil
 }
+
+// redirected decides about a redirect: only the same request to the same origin is sent on. The library would refuse another
+// origin too, without a word that helps.
+func redirected(request *http.Request, via []*http.Request) error {
+	first := via[0]
+	switch {
+	case request.URL.Scheme != first.URL.Scheme || request.URL.Host != first.URL.Host:
+		return fmt.Errorf("it redirects to another origin (%s), which gets neither the request nor the key: set base_url to the address that is meant",
+			cut(oneLine(request.URL.Scheme+"://"+request.URL.Host), maxHost))
+	case request.Method != first.Method:
+		return errors.New("it redirects in a way that loses the request: set base_url to the address that is meant")
+	case len(via) >= maxRedirects:
+		return fmt.Errorf("it redirects more than %d times", maxRedirects)
+	}
+	return nil
+}
+
+const (
+	maxRedirects = 10
+	maxHost      = 200
+)
 
 // quietHeaders drops what the library tells about the machine it runs on.
 func quietHeaders() []option.RequestOption {
