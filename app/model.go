@@ -2,6 +2,7 @@ package app
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -47,6 +48,11 @@ func (m ModelConfig) Format(state fmt.State, _ rune) {
 
 // LogValue logs the configuration without the key.
 func (m ModelConfig) LogValue() slog.Value { return slog.StringValue(m.Name) }
+
+// MarshalJSON leaves the key out.
+func (m ModelConfig) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]string{"name": m.Name, "model": m.Model, "baseUrl": m.BaseURL})
+}
 
 // client is what speaks with the model.
 func (m ModelConfig) client() (*model.Client, error) {

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"strings"
 )
 
 // errRequest says that a request could not be written down, which no other model changes.
 var errRequest = errors.New("the request cannot be sent")
 
 // Another reports whether another model may answer the request that failed with err: its provider cannot be reached,
-// does not take the key, does not know the model, is busy or out of order, went silent or sent what is no answer. It is
+// does not take the key, does not know the model or what the request uses of it, is busy or out of order, went silent or sent what is no answer. It is
 // false where the fault is in the request (400, a history that is too long, filtered content), where the caller gave up,
 // and where err is nil.
 //
@@ -43,19 +42,21 @@ func (e *APIError) another() bool {
 		http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return true
 	}
-	return e.Status >= http.StatusInternalServerError
+	return e.Status >= http.StatusInternalServerError || e.Status == http.StatusBadRequest && e.unfit()
+}
+
+// unfit reports whether a refused request is at fault only with this provider or model: some say so with 400, as far as
+// that can be recognised.
+func (e *APIError) unfit() bool {
+	return contains(e.Code, "model_not_found", "model_not_available", "invalid_api_key", "billing") ||
+		contains(e.Message, "api key not valid", "incorrect api key", "invalid api key", "credit balance", "model not exist",
+			"not a valid model", "invalid model", "unknown model", "model not found", "not support")
 }
 
 // filtered reports whether the provider refused what the request says, as far as that can be recognised.
 func (e *APIError) filtered() bool {
-	code := strings.ToLower(e.Code)
-	for _, word := range []string{"content_filter", "content_policy", "moderation", "responsible_ai"} {
-		if strings.Contains(code, word) {
-			return true
-		}
-	}
-	text := strings.ToLower(e.Message)
-	return e.Status == http.StatusForbidden && (strings.Contains(text, "moderation") || strings.Contains(text, "flagged"))
+	return contains(e.Code, "content_filter", "content_policy", "moderation", "responsible_ai") ||
+		e.Status == http.StatusForbidden && contains(e.Message, "moderation", "flagged")
 }
 
 // Empty reports whether nothing of an answer came: no text, no thought, no call.

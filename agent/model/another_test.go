@@ -26,6 +26,12 @@ func TestAnother(t *testing.T) {
 	}{
 		{"nil", nil, false},
 		{"400", api(400, "", "bad"), false},
+		{"400 of a key", api(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."), true},
+		{"400 of an unknown model", api(400, "", "x/y is not a valid model ID"), true},
+		{"400 of an unknown model by code", api(400, "model_not_found", "no"), true},
+		{"400 of an empty account", api(400, "invalid_request_error", "Your credit balance is too low"), true},
+		{"400 of a model without tools", api(400, "", "registry/x does not support tools"), true},
+		{"400 of a filter", api(400, "content_filter", "the model does not support this"), false},
 		{"401", api(401, "invalid_api_key", "bad key"), true},
 		{"402", api(402, "", "pay"), true},
 		{"403", api(403, "", "not for you"), true},
@@ -69,8 +75,7 @@ func TestAnother(t *testing.T) {
 // TestAnotherAfterRealFailures judges errors as the client returns them.
 func TestAnotherAfterRealFailures(t *testing.T) {
 	t.Parallel()
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
+	const closed = "http://127.0.0.1:1" // a port of a server that was closed may be given to another one
 	redirect := httptest.NewServer(http.RedirectHandler("http://127.0.0.1:1/v1", http.StatusTemporaryRedirect))
 	t.Cleanup(redirect.Close)
 	broken := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
@@ -80,7 +85,7 @@ func TestAnotherAfterRealFailures(t *testing.T) {
 		request model.Request
 		want    bool
 	}{
-		"nobody listens":        {closed.URL + "/v1", ask("a"), true},
+		"nobody listens":        {closed + "/v1", ask("a"), true},
 		"leads elsewhere":       {redirect.URL + "/v1", ask("a"), true},
 		"hangs up":              {broken.URL + "/v1", ask("a"), true},
 		"nothing to answer":     {broken.URL + "/v1", model.Request{}, false},

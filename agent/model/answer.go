@@ -69,7 +69,7 @@ func (a answer) build(b *builder, body io.Reader, contentType string) error {
 	}
 	media, _, _ := mime.ParseMediaType(contentType)
 	switch {
-	case media == "text/html" || first == '<':
+	case first == '<': // whatever its type: some gateways call their streams pages
 		page, _ := io.ReadAll(io.LimitReader(in, maxErrorBody))
 		return newAPIError(200, page)
 	case first == '{' || first == '[':
@@ -159,9 +159,23 @@ func stream(b *builder, in *bufio.Reader, media string) error {
 		case err != nil:
 			return err
 		case done:
-			return nil
+			return b.announced()
 		}
 	}
+}
+
+// announced judges an answer whose end was announced. Many gateways do that at the end of whatever they pass on: without a
+// reason to stop, a call that has not ended was cut off, and what came instead of an answer is why there is none.
+func (b *builder) announced() error {
+	switch {
+	case b.finish != "":
+		return nil
+	case b.stranger != nil:
+		return b.stranger
+	case b.calls.open():
+		return ErrCutOff
+	}
+	return nil
 }
 
 // data takes the documents of one event, and reports whether the end of the stream was announced.
@@ -233,6 +247,9 @@ func ended(b *builder, whole bool, err error) error {
 	if api := (*APIError)(nil); errors.As(err, &api) {
 		return err
 	}
+	if eof && b.stranger != nil {
+		return b.stranger
+	}
 	if err == nil {
 		err = io.EOF
 	}
@@ -242,7 +259,7 @@ func ended(b *builder, whole bool, err error) error {
 // open reports whether a call has begun and not ended.
 func (a *assembler) open() bool {
 	for _, call := range a.calls {
-		if !call.args.done() {
+		if !call.args.done() && !call.placeholder() {
 			return true
 		}
 	}

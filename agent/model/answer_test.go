@@ -254,6 +254,25 @@ func TestAnswerEnds(t *testing.T) {
 	}
 }
 
+// TestAnswerIsFast reads events that could take the time of their square, which no test would wait for.
+func TestAnswerIsFast(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"empty lines of data":    strings.Repeat("data:\n", 4<<20),
+		"beginnings of a value":  strings.Repeat("data: {\n", 1<<20),
+		"ends of a value":        strings.Repeat("data: }\n", 1<<20),
+		"values and empty lines": "data: {}" + strings.Repeat("\ndata:", 1<<20) + strings.Repeat("\ndata: {", 1<<10),
+		"names of fields":        strings.Repeat("data:", 1<<20) + "\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if turn, err := read(t, strings.NewReader("data: x\n"+body), "text/event-stream"); err == nil {
+				t.Errorf("%+v", turn)
+			}
+		})
+	}
+}
+
 func TestSnapshotsCostNoMemory(t *testing.T) {
 	t.Parallel()
 	var args argText

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -56,28 +57,34 @@ func (e *APIError) deterministic() bool {
 	case http.StatusRequestTimeout, http.StatusConflict:
 		return false
 	case http.StatusTooManyRequests: // used for an empty account as well
-		return strings.Contains(e.Code, "insufficient_quota") || strings.Contains(e.Code, "billing")
+		return e.Overflow() || contains(e.Code, "insufficient_quota", "exceeded_current_quota", "billing", "balance")
 	case http.StatusNotImplemented:
 		return true
 	}
-	return e.Status >= 400 && e.Status < 500
+	return e.Status >= 400 && e.Status < 500 || e.Overflow()
+}
+
+// contains reports whether a text has one of some words in lower case, whatever its own case.
+func contains(text string, words ...string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }
 
 // Overflow reports whether the request was too long for the model, as far as the many wordings can be recognised.
 func (e *APIError) Overflow() bool {
-	if e.Status == http.StatusRequestEntityTooLarge || e.Code == "context_length_exceeded" {
+	switch {
+	case e.Status == http.StatusRequestEntityTooLarge,
+		contains(e.Code, "context_length_exceeded", "exceed_context_size", "max_prompt_tokens_exceeded", "tokens_limit_reached"):
 		return true
+	case e.Status == http.StatusTooManyRequests: // "too many tokens" is a matter of time there, unless no wait helps
+		return contains(e.Message, "request too large")
 	}
-	text := strings.ToLower(e.Message)
-	for _, wording := range []string{
-		"context length", "context_length", "context window", "context size", "maximum context", "prompt is too long",
-		"input is too long", "too many tokens", "input token count", "exceeds the limit of tokens",
-	} {
-		if strings.Contains(text, wording) {
-			return true
-		}
-	}
-	return false
+	return contains(e.Message,
+		"context length", "context_length", "context window", "context size", "context limit", "maximum context", "max_model_len",
+		"prompt is too long", "prompt too long", "prompt exceeds max", "maximum prompt length", "maximum model length",
+		"prompt token count", "input token count", "input is too long", "input length should be", "maximum allowed input length",
+		"`inputs` tokens", "`inputs` must have less than", "too many tokens", "exceeds the limit of tokens", "model token limit",
+		"request too large for")
 }
 
 // newAPIError reads the body of a refusal, in whatever form it has.
@@ -185,13 +192,23 @@ func htmlText(page string) string {
 // embeddedError returns the error that a document inside an answer reports, or nil.
 func embeddedError(doc fields) error {
 	raw, found := doc["error"]
-	if !found || isNothing(raw) {
+	if !found || saysNothing(raw) {
 		if doc.text("object") != "error" && doc.text("type") != "error" {
 			return nil
 		}
 		raw, _ = marshal(doc)
 	}
 	return midwayError(raw)
+}
+
+// saysNothing reports whether a value, or every member of it, says nothing.
+func saysNothing(raw json.RawMessage) bool {
+	for _, member := range asObject(raw) {
+		if !isNothing(member) {
+			return false
+		}
+	}
+	return kind(raw) == '{' || isNothing(raw)
 }
 
 // midwayError reads the report of an error in the middle of an answer.

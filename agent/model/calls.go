@@ -47,6 +47,9 @@ func (p *partial) size() int {
 	return n
 }
 
+// placeholder reports whether nothing is known of the call that could be run.
+func (p *partial) placeholder() bool { return p.name == "" && p.args.empty() }
+
 func (p *partial) answersTo(id string) bool { return slices.Contains(p.ids, id) }
 
 // assembler puts the calls of a turn together from fragments in whatever way the provider marks what belongs where.
@@ -133,6 +136,8 @@ func (p *partial) endsBefore(f fragment) bool {
 		return p.args.done() || !f.indexed && f.id == ""
 	case f.id != "" && f.indexed: // id and name repeated with every piece, or with a summary at the end
 		return false
+	case f.id != "" && isEmptyObject(f.own()): // a placeholder beside what is known
+		return false
 	default:
 		return p.args.done() && f.bringsOther(&p.args)
 	}
@@ -140,11 +145,16 @@ func (p *partial) endsBefore(f fragment) bool {
 
 // bringsOther reports whether the fragment has a whole object of its own that differs from known.
 func (f fragment) bringsOther(known *argText) bool {
-	own := asText(f.args)
-	if kind(f.args) == '{' {
-		own = string(f.args)
-	}
+	own := f.own()
 	return isObject(own) && !known.equals(own)
+}
+
+// own is the text of the arguments that the fragment brings.
+func (f fragment) own() string {
+	if kind(f.args) == '{' {
+		return string(f.args)
+	}
+	return asText(f.args)
 }
 
 // take adds what f says to the call.
@@ -182,8 +192,8 @@ func (p *partial) take(f fragment) {
 func (a *assembler) finish(taken map[string]bool, fresh func() string) (calls []Call, done []bool) {
 	used := make(map[string]bool)
 	for _, p := range a.calls {
-		if p.name == "" && p.args.empty() {
-			continue // a placeholder
+		if p.placeholder() {
+			continue
 		}
 		p.args.add(p.argsJoin.rest())
 		call := Call{Name: p.name, Arguments: p.args.text()}

@@ -1,9 +1,9 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 )
 
@@ -28,6 +28,8 @@ type builder struct {
 	firm bool
 	// chunks counts the documents that were part of a completion.
 	chunks int
+	// stranger is what the last document says that was no part of one, if none has come since.
+	stranger *APIError
 }
 
 // chunk takes one document of the answer: a piece of a streamed completion or a whole one.
@@ -38,37 +40,101 @@ func (b *builder) chunk(doc fields) error {
 	b.takeUsage(doc.object("usage"))
 	b.takeUsage(doc.object("x_groq").object("usage"))
 	choices := doc.list("choices")
-	if len(choices) == 0 {
-		if doc.has("choices") || doc.has("usage") {
-			b.chunks++
-		}
+	switch {
+	case len(choices) > 0, doc.has("choices"), doc.has("usage"):
+		b.chunks++
+		b.stranger = nil
+	default:
+		b.meet(doc)
 		return nil
 	}
-	b.chunks++
-	before := b.size()
-	choice := asObject(choices[0]) // one was asked for; its index is whatever the provider likes
-	if delta := choice.object("delta"); len(delta) > 0 {
-		if err := b.delta(delta, false); err != nil {
+	before, begun, reasons := b.size(), b.begun(), []string(nil)
+	for _, choice := range merged(choices) {
+		if err := embeddedError(choice); err != nil {
 			return err
 		}
-	} else if message := choice.object("message"); message != nil {
-		if err := b.message(message); err != nil {
+		b.takeUsage(choice.object("usage"))
+		if err := b.choice(choice, begun); err != nil {
 			return err
 		}
+		reasons = append(reasons, choice.text("finish_reason"))
 	}
-	reason := choice.text("finish_reason")
-	if grew := b.size() > before; grew || reason != "" {
+	if grew := b.size() > before; grew || strings.Join(reasons, "") != "" {
 		b.firm = !grew
 	}
-	return b.takeFinish(reason)
+	for _, reason := range reasons {
+		if err := b.takeFinish(reason); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// message takes a whole message. In a stream it repeats at the end what the deltas said.
-func (b *builder) message(message fields) error {
-	if b.text.Len() > 0 || b.reasoning.Len() > 0 || len(b.calls.calls) > 0 {
-		return nil
+// merged are the choices of a document that belong to the answer. One was asked for, and its index is whatever the provider
+// likes; but some gateways put the text into the first and the calls into the next. What is said twice counts once.
+func merged(choices []json.RawMessage) []fields {
+	if len(choices) == 1 {
+		return []fields{asObject(choices[0])}
 	}
-	return b.delta(message, true)
+	var out []fields
+	var said, called bool
+	for _, raw := range choices {
+		choice := asObject(raw)
+		for _, name := range []string{"delta", "message"} {
+			part := choice.object(name)
+			if part == nil {
+				continue
+			}
+			if said {
+				part = part.without("content", "refusal", "reasoning", "reasoning_content")
+			}
+			if called {
+				part = part.without("tool_calls", "function_call")
+			}
+			said = said || !isNothing(part["content"]) || !isNothing(part["refusal"])
+			called = called || !isNothing(part["tool_calls"]) || !isNothing(part["function_call"])
+			if len(out) > 0 {
+				choice[name], _ = marshal(part) // decoded before
+			}
+		}
+		out = append(out, choice)
+	}
+	return out
+}
+
+// choice takes one choice of a document: a delta, or a whole message. In a stream that has begun, a message repeats at the
+// end what the deltas said.
+func (b *builder) choice(choice fields, begun bool) error {
+	if delta := choice.object("delta"); len(delta) > 0 {
+		return b.delta(delta, false)
+	}
+	if message := choice.object("message"); message != nil && !begun {
+		return b.delta(message, true)
+	}
+	return nil
+}
+
+// begun reports whether some of the answer has come.
+func (b *builder) begun() bool {
+	return b.text.Len() > 0 || b.reasoning.Len() > 0 || len(b.calls.calls) > 0
+}
+
+// meet remembers a document that is no part of an answer. It matters if no answer comes after it: gateways report errors
+// in forms of their own.
+func (b *builder) meet(doc fields) {
+	raw, err := marshal(doc)
+	if err != nil || isNothing(raw) {
+		return
+	}
+	e := &APIError{Midway: b.size() > 0}
+	if e.Message, e.Code = errorText(raw, 0); e.Message == "" {
+		if b.chunks > 0 {
+			return // a sign of life
+		}
+		e.Message = "no part of an answer: " + string(raw[:min(len(raw), maxErrorText)])
+	}
+	e.tidy()
+	b.stranger = e
 }
 
 func (b *builder) delta(delta fields, whole bool) error {
@@ -114,6 +180,10 @@ func (b *builder) content(raw json.RawMessage) {
 		switch {
 		case doc.has("thinking"):
 			b.think(doc["thinking"])
+		case strings.HasPrefix(doc.text("type"), "reasoning"):
+			b.think(doc["text"])
+		case kind(doc["refusal"]) == '"':
+			b.refused = b.say(doc["refusal"]) || b.refused
 		case kind(doc["text"]) == '"':
 			b.say(doc["text"])
 		}
@@ -148,12 +218,22 @@ func (b *builder) think(raw json.RawMessage) bool {
 // newFragment reads one element of tool_calls.
 func newFragment(doc fields, whole bool) fragment {
 	function := doc.object("function")
+	if function == nil && (doc.has("name") || doc.has("arguments")) { // not wrapped
+		function, doc = doc.only("name", "arguments"), doc.without("name", "arguments")
+	}
+	if !function.has("arguments") && kind(function["parameters"]) == '{' { // what models of one family call them
+		function["arguments"] = function["parameters"]
+		delete(function, "parameters")
+	}
 	f := fragment{
 		id:    doc.text("id"),
 		name:  function.text("name"),
 		args:  function["arguments"],
 		extra: doc.without("index", "id", "type", "function"),
 		whole: whole,
+	}
+	if f.id == "null" || f.id == "None" { // the name of nothing in the server's language
+		f.id = ""
 	}
 	f.index, f.indexed = doc.integer("index")
 	if inner := function.without("name", "arguments"); len(inner) > 0 {
@@ -164,45 +244,44 @@ func newFragment(doc fields, whole bool) fragment {
 	return f
 }
 
-// without returns the members that have another name and a value.
-func (f fields) without(names ...string) fields {
-	out := make(fields)
-	for name, value := range f {
-		if !slices.Contains(names, name) && !isNull(value) {
-			out[name] = value
-		}
-	}
-	return out
-}
-
 // takeUsage keeps the last count: some providers send a running total with every chunk.
 func (b *builder) takeUsage(doc fields) {
+	input, output := doc.object("prompt_tokens_details"), doc.object("completion_tokens_details")
 	usage := Usage{
-		Prompt:     doc.count("prompt_tokens"),
-		Completion: doc.count("completion_tokens"),
-		Cached:     doc.object("prompt_tokens_details").count("cached_tokens"),
-		Reasoning:  doc.object("completion_tokens_details").count("reasoning_tokens"),
-	}
-	if usage.Cached == 0 {
-		usage.Cached = doc.count("prompt_cache_hit_tokens")
+		Prompt:     cmp.Or(doc.count("prompt_tokens"), doc.count("input_tokens")),
+		Completion: cmp.Or(doc.count("completion_tokens"), doc.count("output_tokens")),
+		Cached:     cmp.Or(input.count("cached_tokens"), doc.count("prompt_cache_hit_tokens"), doc.count("cached_tokens")),
+		Reasoning:  cmp.Or(output.count("reasoning_tokens"), doc.count("reasoning_tokens")),
 	}
 	if usage != (Usage{}) {
 		b.usage = usage
 	}
 }
 
+// count returns a member that is a number of tokens. More than any answer has is a mistake, and would spoil sums.
 func (f fields) count(name string) int64 {
 	n, _ := f.integer(name)
-	return max(n, 0)
+	if n < 0 || n > maxTokens {
+		return 0
+	}
+	return n
 }
+
+// maxTokens is more than any request or answer has.
+const maxTokens = 1 << 40
 
 // takeFinish keeps the first reason to stop, unless a later one says more.
 func (b *builder) takeFinish(reason string) error {
-	reason = canonicalFinish(reason)
+	said := reason
+	if reason = canonicalFinish(reason); strings.EqualFold(said, reason) {
+		said = ""
+	}
 	switch {
 	case reason == "":
-	case reason == "error":
-		return &APIError{Message: "the provider ended the answer with an error", Midway: true}
+	case reason == finishError:
+		e := &APIError{Message: "the provider ended the answer with an error", Code: said, Midway: true}
+		e.tidy()
+		return e
 	case b.finish == "", telling(reason) && !telling(b.finish):
 		b.finish = reason
 	}
@@ -215,20 +294,29 @@ func telling(reason string) bool {
 
 // canonicalFinish translates the words of other wires that leak through gateways.
 func canonicalFinish(reason string) string {
-	switch word := strings.ToLower(reason); word {
-	case "stop", "end_turn", "eos", "eos_token", "stop_sequence":
+	// Some put the provider's own word behind it: content_filter: SAFETY.
+	word, _, _ := strings.Cut(strings.ToLower(reason), ":")
+	switch word {
+	case "stop", "end_turn", "eos", "eos_token", "stop_sequence", "complete":
 		return FinishStop
-	case "length", "max_tokens", "model_length":
+	case "length", "max_tokens", "model_length", "max_output_tokens", "model_context_window_exceeded":
 		return FinishLength
 	case "tool_calls", "tool_call", "tool_use", "function_call":
 		return FinishToolCalls
-	case "content_filter", "safety":
+	case "content_filter", "safety", "sensitive", "prohibited_content", "blocklist":
 		return FinishContentFilter
-	case "error":
-		return word
+	case "error", "abort", "aborted", "cancelled", "insufficient_system_resource", "network_error":
+		return finishError // the server gave up: whatever has come is not what the model meant to say
 	}
-	return reason
+	return cut(reason, maxFinish)
 }
+
+const (
+	// finishError stands for all words that say that the provider did not bring the answer to its end.
+	finishError = "error"
+	// maxFinish bounds a word that nobody knows.
+	maxFinish = 100
+)
 
 // flush says what still waits for its other half.
 func (b *builder) flush() {

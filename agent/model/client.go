@@ -102,11 +102,13 @@ func New(config Config) (*Client, error) {
 		client = &http.Client{Transport: plainTransport()}
 	}
 	c.http = client
+	guarded := *client
+	guarded.CheckRedirect = redirected
 	// The service, unlike openai.NewClient, takes nothing from the environment: neither keys nor addresses nor headers.
 	c.completions = openai.NewChatCompletionService(
 		option.WithBaseURL(base),
 		option.WithAPIKey(key),
-		option.WithHTTPClient(client),
+		option.WithHTTPClient(&guarded),
 	)
 	return c, nil
 }

@@ -297,12 +297,16 @@ func TestKeyIsNotTold(t *testing.T) {
 		modeltest.Reply{Chunks: []string{`{"error":{"message":"` + echo + `","code":"` + modeltest.Key + `"}}`}},
 		modeltest.Reply{Body: "<p>" + echo},
 		modeltest.Reply{Body: echo},
+		// Cut in the middle of the key.
+		modeltest.Reply{Status: 400, Body: strings.Repeat("x", 2000-len(modeltest.Key)+5) + modeltest.Key},
+		modeltest.Reply{Body: strings.Repeat("x", 200-len(modeltest.Key)+5) + modeltest.Key},
+		modeltest.Reply{Status: 400, Body: `{"error":{"message":"no","code":"` + strings.Repeat("x", 85) + modeltest.Key + `"}}`},
 	)
 	config := model.Config{BaseURL: server.URL, Key: " " + modeltest.Key + "\n", Model: "m"}
 	client := newClient(t, config)
 	var told bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&told, nil))
-	for range 5 {
+	for range 8 {
 		_, err := client.Complete(t.Context(), ask("a"), model.Sink{})
 		if err == nil || !strings.Contains(err.Error(), "(key)") {
 			t.Errorf("error %v", err)
@@ -315,8 +319,8 @@ func TestKeyIsNotTold(t *testing.T) {
 	_, _ = fmt.Fprintf(&told, "%v %+v %#v %s %d %v %+v %#v %s %v %s\n", config, config, config, config, config, client, client, client, client, err, asJSON)
 	_, _ = fmt.Fprintf(&told, "%v %+v\n", &config, []any{config, client})
 	logger.InfoContext(t.Context(), "started", "client", client, "config", config)
-	if strings.Contains(told.String(), modeltest.Key) {
-		t.Errorf("the key is in %s", told.String())
+	if strings.Contains(told.String(), modeltest.Key[:len("sk-modeltest-")]) {
+		t.Errorf("the key or some of it is in %s", told.String())
 	}
 	if !strings.Contains(told.String(), server.URL) {
 		t.Errorf("the address is not in %s", told.String())
@@ -341,6 +345,10 @@ func TestRedirects(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", handler)
 	mux.Handle("/away/", http.RedirectHandler(stranger.URL+"/v1/chat/completions", http.StatusTemporaryRedirect))
+	mux.Handle("/lost/", http.RedirectHandler("/v1/chat/completions", http.StatusFound))
+	mux.HandleFunc("/round/", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.URL.Path, http.StatusPermanentRedirect)
+	})
 	mux.Handle("/near/", http.RedirectHandler("/v1/chat/completions", http.StatusTemporaryRedirect))
 	server := httptest.NewServer(mux)
 	defer server.Close()
@@ -349,6 +357,14 @@ func TestRedirects(t *testing.T) {
 	}
 	if _, err := newClient(t, model.Config{BaseURL: server.URL + "/away"}).Complete(t.Context(), ask("a"), model.Sink{}); err == nil || !strings.Contains(err.Error(), "origin") {
 		t.Errorf("error %v", err)
+	}
+	for path, want := range map[string]string{
+		"/away": "redirects to another origin (" + stranger.URL + ")", "/lost": "loses the request", "/round": "more than 10 times",
+	} {
+		turn, err := newClient(t, model.Config{BaseURL: server.URL + path}).Complete(t.Context(), ask("a"), model.Sink{})
+		if err == nil || !strings.Contains(err.Error(), want) || !turn.Empty() || !model.Another(err) {
+			t.Errorf("%s: %+v, %v", path, turn, err)
+		}
 	}
 	if v := handler.Violations(); len(v) > 0 {
 		t.Error(v)

@@ -68,6 +68,7 @@ func fixtures() []fixture {
 	var all []fixture
 	for _, group := range [][]fixture{
 		textFixtures(), endFixtures(), wholeFixtures(), callFixtures(), oddCallFixtures(), argumentFixtures(), reportFixtures(),
+		shapeFixtures(), troubleFixtures(),
 	} {
 		all = append(all, group...)
 	}

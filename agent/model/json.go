@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -37,6 +38,28 @@ func (f fields) integer(name string) (int64, bool) {
 		return 0, false
 	}
 	return int64(n), true
+}
+
+// without returns the members that have another name and a value.
+func (f fields) without(names ...string) fields {
+	out := make(fields)
+	for name, value := range f {
+		if !slices.Contains(names, name) && !isNull(value) {
+			out[name] = value
+		}
+	}
+	return out
+}
+
+// only returns the members that have one of the names.
+func (f fields) only(names ...string) fields {
+	out := make(fields)
+	for _, name := range names {
+		if value, found := f[name]; found {
+			out[name] = value
+		}
+	}
+	return out
 }
 
 func asObject(raw json.RawMessage) fields {

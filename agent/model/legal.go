@@ -9,7 +9,7 @@ import (
 // What every provider takes.
 const (
 	maxName = 64 // bytes of the name of a tool
-	maxID   = 64 // bytes of the id of a call
+	maxID   = 40 // bytes of the id of a call
 	// maxDepth is how deep arguments may be nested. Some providers read them with parsers that give up, or fall over, at
 	// about a thousand.
 	maxDepth = 200

@@ -17,6 +17,9 @@ const (
 	opensThought       // <think> at the beginning
 )
 
+// maxIndent is how many spaces may stand before a fence.
+const maxIndent = 3
+
 const thoughtBegin, thoughtEnd = "<think>", "</think>"
 
 // callTags are the marks that models put around calls because they were made to, each with its end.
@@ -68,11 +71,18 @@ func (r *callReader) opening(final bool) (int, opens) {
 
 // lineBegins reports whether there is only a little space between the beginning of the line and a place in the rest.
 func (r *callReader) lineBegins(at int) bool {
-	start, indent := strings.LastIndexByte(r.rest[:at], '\n')+1, 0
-	if start == 0 {
-		indent = r.indent
+	start := at
+	for start > 0 && at-start <= maxIndent && r.rest[start-1] == ' ' { // no further: a line may be very long
+		start--
 	}
-	return indent >= 0 && indent+at-start <= 3 && strings.Trim(r.rest[start:at], " ") == ""
+	indent := at - start
+	switch {
+	case start > 0:
+		return r.rest[start-1] == '\n' && indent <= maxIndent
+	case r.indent < 0:
+		return false
+	}
+	return r.indent+indent <= maxIndent
 }
 
 // fenceOf returns the fence with which text begins, if it does.

@@ -155,9 +155,14 @@ func (r *repairer) result(at int) Message {
 func (r *repairer) unique(id string) string {
 	out := id
 	for n := len(r.ids); !isID(out) || r.ids[out]; n++ {
-		sum := sha256.Sum256([]byte(strconv.Itoa(n) + "/" + id))
-		out = hex.EncodeToString(sum[:])[:callIDLength]
+		out = hashedID(id, n)
 	}
 	r.ids[out] = true
 	return out
+}
+
+// hashedID returns the nth id that stands for one that cannot be used.
+func hashedID(id string, n int) string {
+	sum := sha256.Sum256([]byte(strconv.Itoa(n) + "/" + id))
+	return hex.EncodeToString(sum[:])[:callIDLength]
 }

@@ -66,6 +66,11 @@ func TestRetries(t *testing.T) {
 	t.Parallel()
 	type answers = []func(*http.Request) (*http.Response, error)
 	quota := respond(429, "application/json", `{"error":{"message":"pay","code":"insufficient_quota"}}`)
+	long := respond(500, "application/json", `{"error":{"message":"the request exceeds the available context size"}}`)
+	wait := respond(429, "application/json", `{"error":{"message":"Too many tokens, please wait before trying again."}}`)
+	later := func(r *http.Request) (*http.Response, error) { // a date instead of a number
+		return refuse(503, "Retry-After", time.Now().UTC().Add(50*time.Second).Format(http.TimeFormat))(r)
+	}
 	tests := []struct {
 		name    string
 		answers answers
@@ -87,6 +92,10 @@ func TestRetries(t *testing.T) {
 		{"413", answers{refuse(413), answered}, 1, 0, 413},
 		{"422", answers{refuse(422), answered}, 1, 0, 422},
 		{"501", answers{refuse(501), answered}, 1, 0, 501},
+		{"500 of a long history", answers{long, answered}, 1, 0, 500},
+		{"429 of many tokens", answers{wait, answered}, 2, 300 * time.Millisecond, 0},
+		{"503 until a date", answers{later, answered}, 2, 49 * time.Second, 0},
+		{"redirect elsewhere", answers{refuse(307, "Location", "http://elsewhere.test/v1/chat/completions"), answered}, 1, 0, -1},
 		{"account empty", answers{quota, answered}, 1, 0, 429},
 		{"503 then 400", answers{refuse(503), refuse(400), answered}, 2, 0, 400},
 	}
@@ -104,7 +113,9 @@ func TestRetries(t *testing.T) {
 				switch {
 				case tt.status == 0 && (err != nil || turn.Text != "Hello"):
 					t.Errorf("%+v, %v", turn, err)
-				case tt.status != 0 && (!errors.As(err, &api) || api.Status != tt.status || turn.Text != ""):
+				case tt.status < 0 && err == nil:
+					t.Errorf("%+v", turn)
+				case tt.status > 0 && (!errors.As(err, &api) || api.Status != tt.status || turn.Text != ""):
 					t.Errorf("%+v, %v", turn, err)
 				}
 			})
@@ -199,6 +210,26 @@ func TestIdle(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestStopInThePause has a person who stops while a refused request waits to be sent again.
+func TestStopInThePause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tr := &transport{answers: []func(*http.Request) (*http.Response, error){refuse(503, "Retry-After", "60"), answered}}
+		client := newClient(t, model.Config{BaseURL: "http://model.test/v1", HTTPClient: &http.Client{Transport: tr}})
+		ctx, stop := context.WithCancelCause(t.Context())
+		because := errors.New("the person pressed stop")
+		defer time.AfterFunc(10*time.Second, func() { stop(because) }).Stop()
+		began := time.Now()
+		turn, err := client.Complete(ctx, ask("a"), model.Sink{})
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, because) || model.Another(err) || !turn.Empty() || len(tr.at) != 1 {
+			t.Errorf("%+v, %v, %d tries", turn, err, len(tr.at))
+		}
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
 }
 
 // TestSlowSinkIsNotSilence has a person's connection that is slower than the idle timeout.

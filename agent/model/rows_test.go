@@ -55,6 +55,37 @@ func wireRows() []row {
 	}
 }
 
+// shapeRows are further forms of answers, from servers, gateways and those who use them.
+func shapeRows() []row {
+	return []row{
+		{"the name of the field twice", []string{"field name twice", "field name twice in every event"}, nil},
+		{"chunks that only report a filter", []string{"first event without a choice"}, nil},
+		{"a stream that is called a page", []string{"stream that is called a page", "text that is called a page"}, nil},
+		{"null as the id", []string{"ids of nothing"}, nil},
+		{"several choices", []string{"text in one choice, call in the next", "whole text in one choice, call in the next", "the same answer in two choices", "choices that are null"}, nil},
+		{"parts that are no text", []string{"reasoning as a part"}, nil},
+		{"calls that are not wrapped, arguments under another name", []string{"call that is not wrapped", "call that is not wrapped, in pieces", "arguments called parameters"}, nil},
+		{"an empty object after the arguments", []string{"empty object after the arguments", "empty object with the id and name at the end"}, nil},
+		{"a signature in the function", []string{"signature in the function of a later delta"}, nil},
+		{"the end announced for a call that has not ended", []string{"done while a call is open", "done before the arguments of a call", "done after a whole call"}, nil},
+		{"an error in a choice", []string{"error in a choice"}, nil},
+		{"reasons that give up", []string{"reason abort", "reason of a server that is out of resources", "reason of a broken network", "whole call, then a reason that gives up"}, nil},
+		{"reasons in other words", []string{"reason with a word behind it", "reason sensitive", "reason of a full context", "reason of great length", "empty reason"}, nil},
+		{"errors that say nothing", []string{"error with empty members"}, nil},
+		{"errors in forms of their own", []string{"error in a form of its own, then the end", "error in a form of its own, then done", "error in a form of its own and words, then done", "report of the state, then an answer", "sign of life, then cut off"}, nil},
+		{"another interface", []string{"stream of another interface", "stream of another interface, then done"}, nil},
+		{"usage in odd places", []string{"usage in the choice", "usage in the words of another interface", "usage beyond reason"}, nil},
+		{"compressed answers", nil, []string{"TestCompressedAnswers"}},
+		{"ids that another provider refuses", nil, []string{"TestForeignIDs"}},
+		{"a key cut in the middle, or in an error of the transport", nil, []string{"TestKeyIsNotTold", "TestKeyInErrorsOfTheTransport"}},
+		{"the many words for a request that is too long", nil, []string{"TestAPIErrorKinds"}},
+		{"400 for a bad key, an unknown model, an empty account", nil, []string{"TestAnother"}},
+		{"a redirect that loses the request, or never ends", nil, []string{"TestRedirects"}},
+		{"stopped in the pause before the next try", nil, []string{"TestStopInThePause"}},
+		{"events that take the time of their square", nil, []string{"TestAnswerIsFast", "TestPromptedIsFast"}},
+	}
+}
+
 // requestRows are what was measured about requests, retries and errors.
 func requestRows() []row {
 	return []row{
@@ -113,7 +144,7 @@ func TestRows(t *testing.T) {
 		known[f.name] = true
 	}
 	tests := make(map[string][]string)
-	for _, r := range slices.Concat(wireRows(), requestRows(), reportRows()) {
+	for _, r := range slices.Concat(wireRows(), shapeRows(), requestRows(), reportRows()) {
 		if len(r.fixtures)+len(r.tests) == 0 {
 			t.Errorf("%s: no test", r.what)
 		}

@@ -28,7 +28,10 @@ func (c *Client) send(ctx context.Context, body []byte, watch *watch) (*http.Res
 	)
 	params := param.Override[openai.ChatCompletionNewParams](json.RawMessage(body))
 	_, err := c.completions.New(ctx, params, options...)
-	if attempts.refusal != nil {
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return nil, err // the caller gave up, perhaps in the pause after a refusal
+	case attempts.refusal != nil:
 		return nil, attempts.refusal
 	}
 	if err != nil {
@@ -39,6 +42,27 @@ func (c *Client) send(ctx context.Context, body []byte, watch *watch) (*http.Res
 	}
 	return response, nil
 }
+
+// redirected decides about a redirect: only the same request to the same origin is sent on. The library would refuse another
+// origin too, without a word that helps.
+func redirected(request *http.Request, via []*http.Request) error {
+	first := via[0]
+	switch {
+	case request.URL.Scheme != first.URL.Scheme || request.URL.Host != first.URL.Host:
+		return fmt.Errorf("it redirects to another origin (%s), which gets neither the request nor the key: set base_url to the address that is meant",
+			cut(oneLine(request.URL.Scheme+"://"+request.URL.Host), maxHost))
+	case request.Method != first.Method:
+		return errors.New("it redirects in a way that loses the request: set base_url to the address that is meant")
+	case len(via) >= maxRedirects:
+		return fmt.Errorf("it redirects more than %d times", maxRedirects)
+	}
+	return nil
+}
+
+const (
+	maxRedirects = 10
+	maxHost      = 200
+)
 
 // quietHeaders drops what the library tells about the machine it runs on.
 func quietHeaders() []option.RequestOption {
@@ -65,8 +89,17 @@ func (a *attempts) try(request *http.Request, next option.MiddlewareNext) (*http
 	a.watch.start()
 	defer a.watch.stop() // the pause before the next attempt is no silence
 	response, err := next(request)
-	if err != nil || response.StatusCode < 400 {
-		return response, err
+	if err != nil {
+		return response, err // both: a redirect that was refused is not to be tried again
+	}
+	encoding := response.Header.Get("Content-Encoding") // the transport removes that of what it decodes
+	encoded := encoding != "" && !strings.EqualFold(encoding, "identity")
+	if response.StatusCode < 400 && !encoded {
+		return response, nil
+	}
+	if encoded {
+		_ = response.Body.Close()
+		response.Body = io.NopCloser(strings.NewReader("the answer is compressed with " + encoding + ", which was not asked for"))
 	}
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
 	_ = response.Body.Close()
@@ -84,13 +117,18 @@ func (a *attempts) try(request *http.Request, next option.MiddlewareNext) (*http
 // explain replaces the symptom of a failure by its cause, and removes the key from a provider's words.
 func (c *Client) explain(ctx context.Context, err error) error {
 	if api := (*APIError)(nil); errors.As(err, &api) {
-		if c.key != "" {
-			api.Message = strings.ReplaceAll(api.Message, c.key, "(key)")
-			api.Code = strings.ReplaceAll(api.Code, c.key, "(key)")
-		}
+		api.Message, api.Code = withoutKey(api.Message, c.key), withoutKey(api.Code, c.key)
 		return err
 	}
 	if ctx.Err() == nil {
+		// The words of whoever answered can be in errors of the transport too.
+		if text := err.Error(); c.key != "" && strings.Contains(text, c.key) {
+			said := errors.New(withoutKey(text, c.key))
+			if errors.Is(err, ErrCutOff) {
+				return fmt.Errorf("%w: %w", ErrCutOff, said)
+			}
+			return said
+		}
 		return err
 	}
 	reason := context.Cause(ctx)
@@ -101,6 +139,28 @@ func (c *Client) explain(ctx context.Context, err error) error {
 		reason = fmt.Errorf("%w: %w", ErrCutOff, reason)
 	}
 	return reason
+}
+
+// leastOfKey is how many characters of a key tell something of it.
+const leastOfKey = 4
+
+// withoutKey replaces a key in a text that was perhaps cut in the middle of one.
+func withoutKey(text, key string) string {
+	if key == "" {
+		return text
+	}
+	text = strings.ReplaceAll(text, key, "(key)")
+	whole, mark := strings.CutSuffix(text, "…")
+	for n := min(len(key), len(whole)); n >= leastOfKey; n-- {
+		if rest, found := strings.CutSuffix(whole, key[:n]); found {
+			text = rest + "(key)"
+			if mark {
+				text += "…"
+			}
+			break
+		}
+	}
+	return text
 }
 
 // watch cancels a request whose provider is silent for too long.

@@ -122,6 +122,9 @@ func (e *events) field(line []byte) (event, bool, error) {
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch {
 	case string(name) == "data":
+		for bytes.HasPrefix(value, []byte("data:")) { // some servers write the name themselves, and so does their library
+			value = bytes.TrimPrefix(value[len("data:"):], []byte(" "))
+		}
 	case string(name) == "event":
 		e.pending.name = string(value)
 		return event{}, false, nil
@@ -155,10 +158,12 @@ func (e *events) field(line []byte) (event, bool, error) {
 // complete reports whether the pending data is a document and next begins another: some servers put no empty line
 // between events.
 func (e *events) complete(next []byte) bool {
-	data := bytes.TrimRight(e.pending.data, jsonSpace)
 	next = bytes.TrimLeft(next, jsonSpace)
-	if e.mixed || !bytes.HasSuffix(data, []byte("}")) ||
-		!bytes.HasPrefix(next, []byte("{")) && !bytes.HasPrefix(next, []byte("[")) {
+	if e.mixed || !bytes.HasPrefix(next, []byte("{")) && !bytes.HasPrefix(next, []byte("[")) {
+		return false // looked at first: the end of the pending data may be far from its last character
+	}
+	data := bytes.TrimRight(e.pending.data, jsonSpace)
+	if !bytes.HasSuffix(data, []byte("}")) {
 		return false
 	}
 	e.mixed = !json.Valid(data)

@@ -3,10 +3,12 @@ package model_test
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 
 	"throwbar.dev/throwbar/agent/model"
 	"throwbar.dev/throwbar/agent/model/modeltest"
@@ -125,6 +127,91 @@ func TestExtrasGoHome(t *testing.T) {
 		}
 		if strings.Contains(string(server.Last().Body), "throwbar_from") {
 			t.Errorf("sent %s", server.Last().Body)
+		}
+	}
+}
+
+// TestForeignIDs goes on with a history whose calls another provider made: their ids go out as ids that all take, and as they
+// were to the provider that made them.
+func TestForeignIDs(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("i", 39)
+	calls := []modeltest.Call{
+		{ID: "functions.searchTabs:0", Name: "searchTabs", Arguments: "{}"}, {ID: long, Name: "searchTabs", Arguments: "{}"},
+		{ID: "Ab3dEf6hI", Name: "searchTabs", Arguments: "{}"},
+	}
+	home := modeltest.NewServer(t, modeltest.Reply{Calls: calls}, modeltest.Text("ok"))
+	picky := modeltest.NewServerWith(t, modeltest.Config{ShortIDs: true}, modeltest.Text("ok"), modeltest.Text("ok"))
+	request := withTool(ask("a"), tool("searchTabs"))
+	turn, err := newClient(t, model.Config{BaseURL: home.URL}).Complete(t.Context(), request, model.Sink{})
+	if err != nil || len(turn.Calls) != len(calls) {
+		t.Fatalf("%+v, %v", turn, err)
+	}
+	request.Messages = append(request.Messages, turn.Message())
+	for _, call := range turn.Calls {
+		request.Messages = append(request.Messages, model.Message{Role: model.RoleTool, CallID: call.ID, Text: "x"})
+	}
+	var sent []string
+	for _, server := range []*modeltest.Server{picky, picky, home} {
+		if _, err := newClient(t, model.Config{BaseURL: server.URL}).Complete(t.Context(), request, model.Sink{}); err != nil {
+			t.Error(err)
+		}
+		if strings.Contains(string(server.Last().Body), "throwbar_from") {
+			t.Errorf("sent %s", server.Last().Body)
+		}
+		var ids []string
+		for _, call := range server.Last().Messages[1].Calls {
+			ids = append(ids, call.ID)
+		}
+		sent = append(sent, strings.Join(ids, " "))
+	}
+	if sent[0] != sent[1] || !strings.HasSuffix(sent[0], " Ab3dEf6hI") {
+		t.Errorf("the picky one got %q, then %q", sent[0], sent[1]) // different ones would cost its cache
+	}
+	if sent[2] != "functions.searchTabs:0 "+long+" Ab3dEf6hI" {
+		t.Errorf("home got %q", sent[2])
+	}
+}
+
+// TestCompressedAnswers has servers that answer in a form that nobody asked for.
+func TestCompressedAnswers(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{200, 400} {
+		tr := &transport{answers: []func(*http.Request) (*http.Response, error){respond(status, "text/event-stream", "\x1b\x00\x80", "Content-Encoding", "br")}}
+		turn, err := newClient(t, model.Config{BaseURL: "http://model.test/v1", HTTPClient: &http.Client{Transport: tr}}).Complete(t.Context(), ask("a"), model.Sink{})
+		var api *model.APIError
+		if !errors.As(err, &api) || api.Status != status || !strings.Contains(api.Message, "compressed with br") || !turn.Empty() || len(tr.at) != 1 {
+			t.Errorf("%+v, %v", turn, err)
+		}
+	}
+	tr := &transport{answers: []func(*http.Request) (*http.Response, error){respond(200, "text/event-stream", hello, "Content-Encoding", "identity")}}
+	if turn, err := newClient(t, model.Config{BaseURL: "http://model.test/v1", HTTPClient: &http.Client{Transport: tr}}).Complete(t.Context(), ask("a"), model.Sink{}); err != nil || turn.Text != "Hello" {
+		t.Errorf("%+v, %v", turn, err)
+	}
+}
+
+// TestKeyInErrorsOfTheTransport has a peer that speaks no HTTP and tells what it was sent.
+func TestKeyInErrorsOfTheTransport(t *testing.T) {
+	t.Parallel()
+	tr := &transport{answers: []func(*http.Request) (*http.Response, error){
+		func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Header: http.Header{}, Request: r, Body: io.NopCloser(io.MultiReader(
+				strings.NewReader("data: "), iotest.ErrReader(errors.New("malformed chunk: "+r.Header.Get("Authorization")))))}, nil
+		},
+		func(r *http.Request) (*http.Response, error) {
+			return refuse(307, "Location", "http://elsewhere.test/?"+strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))(r)
+		},
+	}}
+	client := newClient(t, model.Config{BaseURL: "http://model.test/v1", HTTPClient: &http.Client{Transport: tr}})
+	for range 2 {
+		_, err := client.Complete(t.Context(), ask("a"), model.Sink{})
+		if err == nil || strings.Contains(err.Error(), modeltest.Key) {
+			t.Errorf("error %v", err)
+		}
+		for ; err != nil; err = errors.Unwrap(err) {
+			if strings.Contains(err.Error(), modeltest.Key) {
+				t.Errorf("inner error %v", err)
+			}
 		}
 	}
 }

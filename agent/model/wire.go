@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,8 +62,9 @@ func (c *Client) encode(request Request) ([]byte, error) {
 	} else {
 		out.MaxTokens = max(request.MaxTokens, 0)
 	}
+	ids := c.ids(request.Messages)
 	for _, message := range request.Messages {
-		encoded, err := c.message(message)
+		encoded, err := c.message(message, ids)
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +116,7 @@ func (c *Client) tools(out *wireRequest, request Request) error {
 }
 
 // message returns the wire form of a message.
-func (c *Client) message(m Message) (map[string]any, error) {
+func (c *Client) message(m Message, ids map[string]string) (map[string]any, error) {
 	out := map[string]any{"role": string(m.Role), "content": c.content(m)}
 	switch m.Role {
 	case RoleSystem:
@@ -122,13 +124,14 @@ func (c *Client) message(m Message) (map[string]any, error) {
 			out["role"] = "developer"
 		}
 	case RoleTool:
-		out["tool_call_id"] = m.CallID
+		out["tool_call_id"] = cmp.Or(ids[m.CallID], m.CallID)
 	case RoleAssistant:
 		if c.echoes(m) {
 			out[c.reasoningField()] = m.Reasoning
 		}
 		var calls []fields
 		for _, call := range m.Calls {
+			call.ID = cmp.Or(ids[call.ID], call.ID)
 			encoded, err := c.wireCall(call)
 			if err != nil {
 				return nil, err
@@ -182,57 +185,3 @@ func (c *Client) content(m Message) any {
 
 // imageRemark stands for images that the model cannot see.
 const imageRemark = "(an image was here, which this model cannot see)"
-
-// originField is the member of Call.Extra that says which provider the others came from. It is never sent.
-const originField = "throwbar_from"
-
-// mark notes in the calls of an answer which provider wants their further fields back.
-func (c *Client) mark(calls []Call) {
-	for i := range calls {
-		extra := asObject(calls[i].Extra)
-		if extra == nil {
-			continue
-		}
-		extra[originField], _ = marshal(c.baseURL) // a string
-		calls[i].Extra, _ = marshal(extra)         // decoded before
-	}
-}
-
-// wireCall returns the wire form of a call, with the fields of its provider as they came.
-func (c *Client) wireCall(call Call) (fields, error) {
-	out := fields{}
-	if len(call.Extra) > 0 {
-		if err := json.Unmarshal(call.Extra, &out); err != nil {
-			return nil, fmt.Errorf("read extra fields of call %q: %w", call.ID, err)
-		}
-		if from := out.text(originField); from != "" && from != c.baseURL {
-			clear(out) // another provider's, which this one may refuse
-		}
-		delete(out, originField)
-	}
-	function := out.object("function")
-	if function == nil {
-		function = fields{}
-	}
-	for name, member := range map[string]struct {
-		of    fields
-		value any
-	}{
-		"id":        {out, call.ID},
-		"type":      {out, "function"},
-		"name":      {function, call.Name},
-		"arguments": {function, call.Arguments},
-	} {
-		raw, err := marshal(member.value)
-		if err != nil {
-			return nil, err
-		}
-		member.of[name] = raw
-	}
-	raw, err := marshal(function)
-	if err != nil {
-		return nil, err
-	}
-	out["function"] = raw
-	return out, nil
-}

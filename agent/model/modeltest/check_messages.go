@@ -11,7 +11,7 @@ import (
 )
 
 // maxCallID is the longest id of a call that all providers take.
-const maxCallID = 64
+const maxCallID = 40
 
 // checkMessages fills in the messages and refuses a history that some provider refuses.
 func (h *Handler) checkMessages(received *Received) *refused {
@@ -131,6 +131,9 @@ func isImageURL(url string) bool {
 	return strings.HasPrefix(url, "data:image/") || strings.HasPrefix(url, "https://")
 }
 
+// shortID is what the pickiest provider takes as the id of a call.
+func shortID() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9]{9}$`) }
+
 // legalName is what the strictest provider takes as the name of a tool.
 func legalName() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`) }
 
@@ -151,6 +154,9 @@ func (h *Handler) calls(at string, raw json.RawMessage, m *Message) *refused {
 		var function map[string]json.RawMessage
 		if json.Unmarshal(fields["id"], &call.ID) != nil || call.ID == "" || len(call.ID) > maxCallID {
 			return badRequest(at+".id", "Missing or invalid '%s.id'", at)
+		}
+		if h.config.ShortIDs && !shortID().MatchString(call.ID) {
+			return badRequest(at+".id", "The id %s has to be nine letters and digits.", call.ID)
 		}
 		if json.Unmarshal(fields["type"], &kind) != nil || kind != "function" {
 			return badRequest(at+".type", "Missing required parameter: '%s.type'.", at)

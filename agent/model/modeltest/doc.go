@@ -41,8 +41,8 @@
 // twice, names that are none, arguments that are no object, half surrogate pairs, NUL, images outside of user messages,
 // assistant messages at the end, more than 128 tools, tools that share a name, schemas without properties or items, strict
 // schemas that are not, members that nobody knows, a key that is not its own. [Config] makes it stricter: as a model that
-// cannot call tools (NoTools), as Gemini (Gemini), as a provider that wants reasoning back (NeedsReasoning) or does not know
-// a field (RefuseField), as one whose context is small (ContextBytes).
+// cannot call tools (NoTools), as Gemini (Gemini), as a provider that wants reasoning back (NeedsReasoning), does not know
+// a field (RefuseField) or takes only short ids (ShortIDs), as one whose context is small (ContextBytes).
 //
 // The package shares no code with the client it tests, so that an error cannot hide on both sides. No product code may
 // import it. What it exports only ever grows: tests all over the repository use it.

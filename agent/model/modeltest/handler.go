@@ -37,6 +37,8 @@ type Config struct {
 	Reasoning bool
 	// NeedsReasoning refuses calls in the history without the reasoning that led to them, as some providers do.
 	NeedsReasoning bool
+	// ShortIDs refuses calls whose ids are not nine letters and digits, as some providers do.
+	ShortIDs bool
 	// NoTools refuses everything about tools, as models do that cannot call them.
 	NoTools bool
 	// Gemini refuses in schemas what Gemini's subset of OpenAPI does not have.
