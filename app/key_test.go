@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
+	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -206,5 +209,18 @@ func TestSecurityRow05DevicesKnowTheirServerByItsKey(t *testing.T) {
 		t.Errorf("in the clear where that is wanted: %v", err)
 	} else {
 		_ = c.Close()
+	}
+}
+
+// TestAKeyIsNotPrinted prints the configuration of a model in every way.
+func TestAKeyIsNotPrinted(t *testing.T) {
+	t.Parallel()
+	m := app.ModelConfig{Name: "m", BaseURL: "https://model.test/v1", Key: "sk-never-printed"}
+	var told bytes.Buffer
+	slog.New(slog.NewJSONHandler(&told, nil)).InfoContext(t.Context(), "set", "model", m, "models", []app.ModelConfig{m})
+	asJSON, err := json.Marshal(map[string]any{"models": []app.ModelConfig{m}})
+	_, _ = fmt.Fprintf(&told, "%s %v %+v %#v", asJSON, m, []app.ModelConfig{m}, m)
+	if err != nil || strings.Contains(told.String(), m.Key) || !strings.Contains(string(asJSON), m.BaseURL) {
+		t.Errorf("%v: %s", err, told.String())
 	}
 }

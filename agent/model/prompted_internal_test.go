@@ -197,7 +197,7 @@ func TestPromptedStreams(t *testing.T) {
 func TestPromptedIsFast(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"backticks in one line": strings.Repeat("x`", 2<<20), "tildes behind spaces": strings.Repeat("    ~", 1<<20),
+		"backticks in one line": strings.Repeat("x`", 1<<20), "tildes behind spaces": strings.Repeat("    ~", 1<<20),
 		"blocks in one piece": strings.Repeat("```\n{\n", 1<<19), "brackets": strings.Repeat("<[", 1<<19),
 	} {
 		t.Run(name, func(t *testing.T) {
