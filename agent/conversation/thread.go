@@ -38,6 +38,7 @@ type run struct {
 	turn      Turn                // guarded by thread.mu, as all below; as it is stored
 	callers   map[string]struct{} // messages whose callers wait; when the last one goes a turn that is not durable stops
 	approvals []string            // that it waits for
+	past      []*agentv1.Event    // what it told in earlier processes, until it goes on
 	working   bool                // it was let in by the gate, where it has a place unless it waits for people
 	placed    bool                // it has a place there
 }
