@@ -305,13 +305,16 @@ func (a *abortion) check() {
 			t.Errorf("%s was done %d times, and the result says: %s", url, a.world.times(url), results[id])
 		}
 	}
-	open, ends := map[string]bool{}, 0
+	open, told, ends := map[string]bool{}, map[string]int{}, 0
 	for _, e := range a.stored.events {
 		if e.GetApprovalRequested() != nil {
 			open[e.GetApprovalRequested().GetApprovalId()] = true
 		}
-		if e.GetApprovalResolved() != nil {
-			delete(open, e.GetApprovalResolved().GetApprovalId())
+		if r := e.GetApprovalResolved(); r != nil {
+			delete(open, r.GetApprovalId())
+			if told[r.GetApprovalId()]++; told[r.GetApprovalId()] > 1 {
+				t.Errorf("the end of %s is told twice", r.GetApprovalId())
+			}
 		}
 		if e.GetTurnEnded() != nil {
 			ends++

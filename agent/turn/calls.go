@@ -141,7 +141,7 @@ func (s *session) skips(ctx context.Context, c *call) bool {
 func (s *session) sideBySide(ctx context.Context, calls []*call, work []int, answers []tool.Answer, ran []bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	n := newNews(s.clock)
+	n := newNews(s.clock, s.past.decided)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -16,6 +16,7 @@ const maxRestarts = 20
 type past struct {
 	answers  []pastAnswer
 	asked    map[string]*agentv1.ToolCall // every call of every answer, by its id
+	decided  map[string]bool              // approvals whose end was told, by their ids
 	choice   string                       // that was fallen back to last; empty if none was
 	restarts int                          // since it last came any further
 }
@@ -31,7 +32,7 @@ type pastAnswer struct {
 func (a *pastAnswer) whole() bool { return len(a.results) == len(a.calls) }
 
 func readPast(events []*agentv1.Event) *past {
-	p := &past{asked: map[string]*agentv1.ToolCall{}}
+	p := &past{asked: map[string]*agentv1.ToolCall{}, decided: map[string]bool{}}
 	for _, event := range events {
 		if event.GetTurnResumed() != nil {
 			p.restarts++
@@ -45,6 +46,8 @@ func readPast(events []*agentv1.Event) *past {
 			if n := len(p.answers); n > 0 && kind.Message.GetRole() == agentv1.Role_ROLE_USER {
 				p.answers[n-1].heard = true
 			}
+		case *agentv1.Event_ApprovalResolved:
+			p.decided[kind.ApprovalResolved.GetApprovalId()] = true
 		case *agentv1.Event_ToolCall:
 			p.call(kind.ToolCall)
 		case *agentv1.Event_ToolResult:

@@ -23,7 +23,6 @@ func (s *session) key(callID string) string {
 // resume goes on where an earlier process ended: the calls of the last answer that have no result are made again, under
 // their keys. It says whether the turn has ended.
 func (s *session) resume(ctx context.Context) (bool, error) {
-	s.past = readPast(s.task.Past)
 	s.recall()
 	open, profile := unanswered(s.history)
 	switch {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"throwbar.dev/throwbar/agent/agenttest"
@@ -41,6 +42,13 @@ message Label {
     int32 count = 1;
   }
 }`
+
+// putLabels is how that command ends.
+func putLabels(*commandv1.Action) *commandv1.Result {
+	result := &commandv1.Result{}
+	result.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 5000, protowire.BytesType), nil))
+	return result
+}
 
 // labelled makes the tools with that command.
 func labelled(t *testing.T) *tool.Set {
@@ -302,7 +310,7 @@ func newPlay(tools *tool.Set, seed uint64) *play {
 		tools: tools, says: map[int]string{}, falls: seed%5 == 0, cost: 90 + int64(seed%4/3)*100, world: agenttest.New(), done: map[string]*controlv1.DispatchResponse{},
 		facility: map[string]error{},
 	}
-	p.world.Stranger = func(*commandv1.Action) *commandv1.Result { return &commandv1.Result{} }
+	p.world.Stranger = putLabels
 	style := rnd.IntN(3) // of a model that goes in circles, one that fails, or any
 	for a := range 2 + rnd.IntN(14) {
 		var calls []model.Call
