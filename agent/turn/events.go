@@ -2,6 +2,8 @@ package turn
 
 import (
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"throwbar.dev/throwbar/agent/model"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
@@ -74,10 +76,13 @@ func compacted(before, after int) *agentv1.Event {
 
 func positive(n int64) uint64 { return uint64(max(n, 0)) }
 
-// sentence begins with a capital and ends with a full stop.
+// sentence begins with a capital and ends with a full stop. It may be made of what others said, and an event that is not
+// valid UTF-8 cannot be kept: the turn would break on it.
 func sentence(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
 	if text == "" {
 		return ""
 	}
-	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + strings.TrimSuffix(text[size:], ".") + "."
 }
