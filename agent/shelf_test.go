@@ -19,6 +19,7 @@ import (
 	"throwbar.dev/throwbar/agent/turn"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 	"throwbar.dev/throwbar/store"
+	"throwbar.dev/throwbar/store/storetest"
 )
 
 // actor plays the part of the model and its tools in one turn, by rules of a test. It keeps to what a turn has to do: what
@@ -30,6 +31,7 @@ type shelf struct {
 	*conversation.Book
 	t      testing.TB
 	dir    string
+	url    string // of the database; empty for one in dir
 	limits conversation.Limits
 	act    actor
 	wrap   func(agent.Store) agent.Store
@@ -39,9 +41,23 @@ type shelf struct {
 	stop   func() error
 }
 
+// postgres is the server of this test binary, where a test asks for one.
+var postgres storetest.Cluster
+
+func TestMain(m *testing.M) {
+	defer postgres.Stop()
+	m.Run()
+}
+
 func newShelf(t testing.TB, act actor) *shelf {
 	t.Helper()
-	s := &shelf{random: rand.Reader, t: t, dir: t.TempDir(), act: act, tick: make(chan time.Time), wrap: func(s agent.Store) agent.Store { return s }}
+	return newShelfAt(t, "", act)
+}
+
+// newShelfAt is a shelf whose database is that of a URL.
+func newShelfAt(t testing.TB, url string, act actor) *shelf {
+	t.Helper()
+	s := &shelf{random: rand.Reader, t: t, dir: t.TempDir(), url: url, act: act, tick: make(chan time.Time), wrap: func(s agent.Store) agent.Store { return s }}
 	s.start()
 	t.Cleanup(func() { s.check(s.stop()) })
 	return s
@@ -64,7 +80,7 @@ func (p *turner) Wait()                                         { p.turns.Wait()
 
 func (s *shelf) start() {
 	s.t.Helper()
-	opened, err := store.Open(s.t.Context(), store.Config{Dir: s.dir})
+	opened, err := store.Open(s.t.Context(), store.Config{Dir: s.dir, URL: s.url})
 	s.check(err)
 	kept := s.wrap(storage.New(opened))
 	s.kept = kept
