@@ -33,6 +33,7 @@ type shelf struct {
 	dir    string
 	url    string // of the database; empty for one in dir
 	limits conversation.Limits
+	models []turn.Choice
 	act    actor
 	wrap   func(agent.Store) agent.Store
 	tick   chan time.Time
@@ -57,7 +58,7 @@ func newShelf(t testing.TB, act actor) *shelf {
 // newShelfAt is a shelf whose database is that of a URL.
 func newShelfAt(t testing.TB, url string, act actor) *shelf {
 	t.Helper()
-	s := &shelf{random: rand.Reader, t: t, dir: t.TempDir(), url: url, act: act, tick: make(chan time.Time), wrap: func(s agent.Store) agent.Store { return s }}
+	s := &shelf{random: rand.Reader, t: t, dir: t.TempDir(), url: url, act: act, models: []turn.Choice{{Name: "first"}, {Name: "second"}}, tick: make(chan time.Time), wrap: func(s agent.Store) agent.Store { return s }}
 	s.start()
 	t.Cleanup(func() { s.check(s.stop()) })
 	return s
@@ -85,7 +86,7 @@ func (s *shelf) start() {
 	kept := s.wrap(storage.New(opened))
 	s.kept = kept
 	s.Book = conversation.New(conversation.Config{
-		Store: kept, Lists: kept, Outputs: kept, Turner: &turner{shelf: s}, Models: []turn.Choice{{Name: "first"}, {Name: "second"}},
+		Store: kept, Lists: kept, Outputs: kept, Turner: &turner{shelf: s}, Models: s.models,
 		Limits: s.limits, Random: s.random, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Tick: func() (<-chan time.Time, func()) { return s.tick, func() {} },
 	})

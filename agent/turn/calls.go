@@ -224,8 +224,18 @@ func (s *session) await(ctx context.Context, c *call, n *news) (tool.Answer, boo
 			return tool.Fail("interrupted", "the turn was stopped while this waited for a person: it was withdrawn, unless somebody approved "+
 				"it in that very moment. Look before you try again"), false
 		}
-		return interrupted(!c.reads()), false
+		return interrupted(s.mayAct(c)), false
 	}
+}
+
+// mayAct says whether a call may have had an effect that nobody knows of. One of an earlier process may have had it there,
+// whatever it may do now.
+func (s *session) mayAct(c *call) bool {
+	if !c.again {
+		return !c.reads()
+	}
+	t, ok := s.config.Tools.Lookup(c.name)
+	return !ok || !t.Reads()
 }
 
 // interrupted is the result of a call that the end of the turn cut off.

@@ -15,6 +15,7 @@ import (
 	"throwbar.dev/throwbar/agent/model/modeltest"
 	"throwbar.dev/throwbar/agent/turn"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
+	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
 )
 
 // goesOn resumes a turn whose process ended after a call.
@@ -82,6 +83,32 @@ func TestWhatMayHaveBeenDoneIsNotDenied(t *testing.T) {
 		}
 		if gone := slices.Contains(j.notices(), "tool_gone"); gone != (row.code == "interrupted") || j.end() != agentv1.TurnEnd_TURN_END_ANSWERED {
 			t.Errorf("%s, told as %s: notices %q, ended %v", row.arguments, row.told, j.notices(), j.end())
+		}
+	}
+}
+
+// A stop does not make undone what an earlier process may have done, also if the tool is gone since.
+func TestAStopAfterARestartClaimsNothing(t *testing.T) {
+	t.Parallel()
+	for name, said := range map[string]bool{"openTab": true, "boilWater": true, "listTabs": false} {
+		b, release := newBench(t), make(chan struct{})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		j := &journal{choices: b.choices, next: func(_ int, step *turn.Step) { step.Access.Denied = []string{"openTab", "listTabs"} }}
+		b.world.Gone = func(turn.Call) *controlv1.DispatchResponse {
+			cancel(errors.New("stopped by the user"))
+			<-release // what it became is not known in time
+			return nil
+		}
+		j.messages = []model.Message{
+			{Role: model.RoleUser, Text: "go"}, {Role: model.RoleAssistant, Calls: []model.Call{{ID: "call_1", Name: name, Arguments: `{}`}}},
+		}
+		err := b.runner.Run(ctx, turn.Task{
+			Conversation: "c1", TurnID: "t1", Durable: true, Resumed: true, History: slices.Clone(j.messages), Journal: j,
+		})
+		close(release)
+		j.expect(t, agentv1.TurnEnd_TURN_END_STOPPED, "stopped")
+		if got := j.content(t, 0).Error; err != nil || got.Code != "interrupted" || strings.Contains(got.Message, "may have taken effect") != said {
+			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
 }
