@@ -145,38 +145,51 @@ type killed struct {
 	said   map[string]string // what a person said, by its id: where
 }
 
+// kills is how many kills TestKilledAnywhere makes on SQLite; on PostgreSQL, where each costs more, it makes a fifth of that.
+// THROWBAR_KILLS sets another number, for both. The whole takes about five seconds.
+const kills = 300
+
 // Whatever a person and three agents do, and wherever the process is killed: every history is sound, each message is in
-// exactly one place, no wake is given twice, and every conversation goes on. THROWBAR_KILLS says how many kills there are.
+// exactly one place, no wake is given twice, and every conversation goes on.
 func TestKilledAnywhere(t *testing.T) {
 	t.Parallel()
-	kills := 300 // the whole takes about five seconds
-	if text := os.Getenv("THROWBAR_KILLS"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatal(err)
+	for _, engine := range postgres.Engines() {
+		n := kills
+		if !engine.SQLite() {
+			n /= 5
 		}
-		kills = n
-	}
-	const each = 20
-	for seed := range max(kills/each, 1) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			k := &killed{caller: &caller{}, random: rand.New(rand.NewPCG(uint64(seed), 7)), said: map[string]string{}}
-			k.shelf = newShelf(t, k.act)
-			for i := range 3 {
-				row, err := k.Create(t.Context(), "w", fmt.Sprint("agent ", i), nil, "")
-				k.check(err)
-				k.ids = append(k.ids, row.ID)
+		if text := os.Getenv("THROWBAR_KILLS"); text != "" {
+			var err error
+			if n, err = strconv.Atoi(text); err != nil {
+				t.Fatal(err)
 			}
-			k.arm()
-			for k.kills < each {
-				k.op()
-			}
-			k.revive(false)
-			k.settle()
-			k.inspect()
-		})
+		}
+		const each = 20
+		for seed := range max(n/each, 1) {
+			t.Run(fmt.Sprintf("%s-%d", engine.Name, seed), func(t *testing.T) {
+				t.Parallel()
+				killAnywhere(t, engine.URL(t), uint64(seed), each)
+			})
+		}
 	}
+}
+
+func killAnywhere(t *testing.T, url string, seed uint64, times int) {
+	t.Helper()
+	k := &killed{caller: &caller{}, random: rand.New(rand.NewPCG(seed, 7)), said: map[string]string{}}
+	k.shelf = newShelfAt(t, url, k.act)
+	for i := range 3 {
+		row, err := k.Create(t.Context(), "w", fmt.Sprint("agent ", i), nil, "")
+		k.check(err)
+		k.ids = append(k.ids, row.ID)
+	}
+	k.arm()
+	for k.kills < times {
+		k.op()
+	}
+	k.revive(false)
+	k.settle()
+	k.inspect()
 }
 
 // act is the caller's: both have one.

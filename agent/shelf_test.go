@@ -19,6 +19,7 @@ import (
 	"throwbar.dev/throwbar/agent/turn"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 	"throwbar.dev/throwbar/store"
+	"throwbar.dev/throwbar/store/storetest"
 )
 
 // actor plays the part of the model and its tools in one turn, by rules of a test. It keeps to what a turn has to do: what
@@ -30,8 +31,9 @@ type shelf struct {
 	*conversation.Book
 	t      testing.TB
 	dir    string
-	url    string // of a database; a file in dir if empty
+	url    string // of the database; empty for one in dir
 	limits conversation.Limits
+	models []turn.Choice
 	act    actor
 	wrap   func(agent.Store) agent.Store
 	tick   chan time.Time
@@ -40,9 +42,23 @@ type shelf struct {
 	stop   func() error
 }
 
+// postgres is the server of this test binary, where a test asks for one.
+var postgres storetest.Cluster
+
+func TestMain(m *testing.M) {
+	defer postgres.Stop()
+	m.Run()
+}
+
 func newShelf(t testing.TB, act actor) *shelf {
 	t.Helper()
-	s := &shelf{random: rand.Reader, t: t, dir: t.TempDir(), act: act, tick: make(chan time.Time), wrap: func(s agent.Store) agent.Store { return s }}
+	return newShelfAt(t, "", act)
+}
+
+// newShelfAt is a shelf whose database is that of a URL.
+func newShelfAt(t testing.TB, url string, act actor) *shelf {
+	t.Helper()
+	s := &shelf{random: rand.Reader, t: t, dir: t.TempDir(), url: url, act: act, models: []turn.Choice{{Name: "first"}, {Name: "second"}}, tick: make(chan time.Time), wrap: func(s agent.Store) agent.Store { return s }}
 	s.start()
 	t.Cleanup(func() { s.check(s.stop()) })
 	return s
@@ -70,7 +86,7 @@ func (s *shelf) start() {
 	kept := s.wrap(storage.New(opened))
 	s.kept = kept
 	s.Book = conversation.New(conversation.Config{
-		Store: kept, Lists: kept, Outputs: kept, Turner: &turner{shelf: s}, Models: []turn.Choice{{Name: "first"}, {Name: "second"}},
+		Store: kept, Lists: kept, Outputs: kept, Turner: &turner{shelf: s}, Models: s.models,
 		Limits: s.limits, Random: s.random, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Tick: func() (<-chan time.Time, func()) { return s.tick, func() {} },
 	})

@@ -228,7 +228,8 @@ func (b *Book) turn(ctx context.Context, t *thread, r *run, resumed bool) {
 	defer b.leave(t)
 	defer r.stop(nil)
 	t.mu.Lock()
-	c, row := t.c, r.turn
+	c, row, past := t.c, r.turn, r.past
+	r.past = nil
 	t.mu.Unlock()
 	if c.Parent == "" && b.gate.enter(ctx) { // a child works in the place of the one that waits for it
 		t.mu.Lock()
@@ -236,7 +237,7 @@ func (b *Book) turn(ctx context.Context, t *thread, r *run, resumed bool) {
 		b.note(t)
 		t.mu.Unlock()
 	}
-	err := b.guarded(ctx, c, row, &journal{book: b, thread: t, run: r}, resumed)
+	err := b.guarded(ctx, c, row, &journal{book: b, thread: t, run: r}, resumed, past)
 	b.leaveNobody(ctx, c)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -255,7 +256,7 @@ func (b *Book) turn(ctx context.Context, t *thread, r *run, resumed bool) {
 }
 
 // guarded runs a turn so that a fault in it does not end the server.
-func (b *Book) guarded(ctx context.Context, c Conversation, row Turn, j *journal, resumed bool) (err error) {
+func (b *Book) guarded(ctx context.Context, c Conversation, row Turn, j *journal, resumed bool, past []*agentv1.Event) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("turn panicked: %v\n%s", cause, debug.Stack())
@@ -281,7 +282,7 @@ func (b *Book) guarded(ctx context.Context, c Conversation, row Turn, j *journal
 	}
 	return b.config.Turner.Run(ctx, turn.Task{
 		Workspace: c.Workspace, Conversation: c.ID, Root: c.RootID(), TurnID: row.ID, Act: row.Chain, Origin: origin, Durable: row.Durable,
-		Resumed: resumed, Spent: row.Spent, History: history, Journal: j,
+		Resumed: resumed, Spent: row.Spent, Past: past, History: history, Journal: j,
 	})
 }
 

@@ -55,7 +55,7 @@ func (b *Book) adopt(ctx context.Context, t *thread, row Turn) error {
 		b.bereft = append(b.bereft, t.c)
 		return nil
 	}
-	approvals, err := b.openApprovals(ctx, t, row)
+	past, err := b.past(ctx, row)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,8 @@ func (b *Book) adopt(ctx context.Context, t *thread, row Turn) error {
 		return err
 	}
 	b.run(context.WithoutCancel(ctx), t, row, nil, true)
-	t.run.approvals = approvals
+	t.run.follow(past)
+	t.run.past = append(past, resumed)
 	b.note(t)
 	if row.Stopping { // the turn itself ends, and takes back what it waits for
 		t.run.stop(ErrStopped)
@@ -77,17 +78,21 @@ func (b *Book) adopt(ctx context.Context, t *thread, row Turn) error {
 	return nil
 }
 
-// openApprovals are the approvals that a turn waited for when its process ended.
-func (b *Book) openApprovals(ctx context.Context, t *thread, row Turn) ([]string, error) {
-	r := &run{turn: row}
+// past is what a turn told before its process ended.
+func (b *Book) past(ctx context.Context, row Turn) ([]*agentv1.Event, error) {
+	var past []*agentv1.Event
 	for after := row.Sequence; ; {
-		events, err := b.config.Lists.Events(ctx, t.ref.ID, after, pageOfEvents)
+		events, err := b.config.Lists.Events(ctx, row.Conversation, after, pageOfEvents)
 		if err != nil {
 			return nil, fmt.Errorf("read events: %w", err)
 		}
-		r.follow(events)
+		for _, e := range events {
+			if e.GetTurnId() == row.ID {
+				past = append(past, e)
+			}
+		}
 		if len(events) < pageOfEvents {
-			return r.approvals, nil
+			return past, nil
 		}
 		after = events[len(events)-1].GetSequence()
 	}

@@ -35,11 +35,12 @@ type run struct {
 	id    string
 	ended chan struct{} // closed when another turn may begin
 
-	turn      Turn     // guarded by thread.mu, as all below; as it is stored
-	callers   callers  // when the last one goes a turn that is not durable stops; nil if it is durable
-	approvals []string // that it waits for
-	working   bool     // it was let in by the gate, where it has a place unless it waits for people
-	placed    bool     // it has a place there
+	turn      Turn             // guarded by thread.mu, as all below; as it is stored
+	callers   callers          // when the last one goes a turn that is not durable stops; nil if it is durable
+	approvals []string         // that it waits for
+	past      []*agentv1.Event // what it told in earlier processes, until it goes on
+	working   bool             // it was let in by the gate, where it has a place unless it waits for people
+	placed    bool             // it has a place there
 }
 
 // use gives the thread of a conversation; call leave when it is not used any more.

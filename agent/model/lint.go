@@ -110,7 +110,7 @@ type fieldSet struct{ images, calls, callID bool } // reasoning goes with calls
 
 // only demands that m has no fields but these.
 func (l *linter) only(m *Message, has fieldSet) {
-	if len(m.Images) > 0 && !has.images || m.Reasoning != "" && !has.calls || len(m.Calls) > 0 && !has.calls || m.CallID != "" && !has.callID {
+	if len(m.Images) > 0 && !has.images || m.Reasoning+m.Profile != "" && !has.calls || len(m.Calls) > 0 && !has.calls || m.CallID != "" && !has.callID {
 		l.fault("fields that a message of role %s does not have", m.Role)
 	}
 }

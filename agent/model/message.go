@@ -24,6 +24,9 @@ type Message struct {
 	Reasoning string
 	// Calls are what an assistant message asked for.
 	Calls []Call
+	// Profile is the form in which the model of an assistant message was told of the tools that it calls, a schema.Profile:
+	// its arguments are read by the rules of that form. It is never sent. Empty means that it is not known.
+	Profile string
 	// CallID names the call that a tool message answers.
 	CallID string
 }

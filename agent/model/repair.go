@@ -72,7 +72,7 @@ func tidied(m Message) Message {
 	}
 	switch m.Role {
 	case RoleAssistant:
-		out.Reasoning = clean(m.Reasoning)
+		out.Reasoning, out.Profile = clean(m.Reasoning), m.Profile
 		out.Calls = slices.Clone(m.Calls)
 	case RoleTool:
 		out.CallID = clean(m.CallID)

@@ -109,6 +109,7 @@ type message struct {
 	Images    []string   `json:"images,omitempty"`
 	Reasoning string     `json:"reasoning,omitempty"`
 	Calls     []call     `json:"calls,omitempty"`
+	Profile   string     `json:"profile,omitempty"`
 	CallID    string     `json:"call_id,omitempty"`
 }
 
@@ -120,7 +121,7 @@ type call struct {
 }
 
 func encodeMessage(m model.Message) ([]byte, error) {
-	stored := message{Role: m.Role, Text: m.Text, Images: m.Images, Reasoning: m.Reasoning, CallID: m.CallID}
+	stored := message{Role: m.Role, Text: m.Text, Images: m.Images, Reasoning: m.Reasoning, Profile: m.Profile, CallID: m.CallID}
 	for _, c := range m.Calls {
 		stored.Calls = append(stored.Calls, call(c))
 	}
@@ -136,7 +137,9 @@ func decodeMessage(body []byte) (model.Message, error) {
 	if err := json.Unmarshal(body, &stored); err != nil {
 		return model.Message{}, fmt.Errorf("decode message: %w", err)
 	}
-	m := model.Message{Role: stored.Role, Text: stored.Text, Images: stored.Images, Reasoning: stored.Reasoning, CallID: stored.CallID}
+	m := model.Message{
+		Role: stored.Role, Text: stored.Text, Images: stored.Images, Reasoning: stored.Reasoning, Profile: stored.Profile, CallID: stored.CallID,
+	}
 	for _, c := range stored.Calls {
 		m.Calls = append(m.Calls, model.Call(c))
 	}

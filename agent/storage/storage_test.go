@@ -71,7 +71,7 @@ func testWhatIsAppendedIsReadBack(t *testing.T, s *storage.Storage) {
 	}
 	messages := []model.Message{
 		{Role: model.RoleUser, Text: "a\x00\u202e", Images: []string{"data:x"}},
-		{Role: model.RoleAssistant, Reasoning: "r", Calls: []model.Call{{ID: "1", Name: "n", Arguments: `{"a`, Extra: json.RawMessage(`{"s":1}`)}}},
+		{Role: model.RoleAssistant, Reasoning: "r", Profile: "openai-strict", Calls: []model.Call{{ID: "1", Name: "n", Arguments: `{"a`, Extra: json.RawMessage(`{"s":1}`)}}},
 		{Role: model.RoleTool, CallID: "1", Text: "{}"},
 	}
 	event := func(n uint64) *agentv1.Event {

@@ -180,7 +180,10 @@ func (a *abortion) process(choices []turn.Choice, tools *tool.Set, resumed bool,
 		}
 	}
 	act := a.act
-	messages, spent := slices.Clone(a.stored.messages), a.spent
+	if resumed {
+		a.stored.events = append(a.stored.events, &agentv1.Event{Kind: &agentv1.Event_TurnResumed{TurnResumed: &agentv1.TurnResumed{}}})
+	}
+	messages, past, spent := slices.Clone(a.stored.messages), slices.Clone(a.stored.events), a.spent
 	a.mu.Unlock()
 	a.world.decide = func(string) verdictNow {
 		switch a.roll(4) {
@@ -200,7 +203,7 @@ func (a *abortion) process(choices []turn.Choice, tools *tool.Set, resumed bool,
 		Tools: tools, Commander: a.world, Querier: a.world, Facilities: a.world, Random: crand.Reader, Log: slog.New(slog.DiscardHandler),
 	})
 	err := runner.Run(ctx, turn.Task{
-		Workspace: "w", Conversation: "c1", Root: "c1", TurnID: "t1", Durable: a.durable, Resumed: resumed, Spent: spent,
+		Workspace: "w", Conversation: "c1", Root: "c1", TurnID: "t1", Durable: a.durable, Resumed: resumed, Spent: spent, Past: past,
 		History: messages, Journal: mortal{a, choices},
 	})
 	cancel(nil)
@@ -302,13 +305,16 @@ func (a *abortion) check() {
 			t.Errorf("%s was done %d times, and the result says: %s", url, a.world.times(url), results[id])
 		}
 	}
-	open, ends := map[string]bool{}, 0
+	open, told, ends := map[string]bool{}, map[string]int{}, 0
 	for _, e := range a.stored.events {
 		if e.GetApprovalRequested() != nil {
 			open[e.GetApprovalRequested().GetApprovalId()] = true
 		}
-		if e.GetApprovalResolved() != nil {
-			delete(open, e.GetApprovalResolved().GetApprovalId())
+		if r := e.GetApprovalResolved(); r != nil {
+			delete(open, r.GetApprovalId())
+			if told[r.GetApprovalId()]++; told[r.GetApprovalId()] > 1 {
+				t.Errorf("the end of %s is told twice", r.GetApprovalId())
+			}
 		}
 		if e.GetTurnEnded() != nil {
 			ends++

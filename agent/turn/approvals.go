@@ -19,6 +19,7 @@ type news struct {
 	events []*agentv1.Event                // guarded by mu; not recorded yet
 	open   []question                      // guarded by mu; not resolved yet
 	made   map[*call][]*controlv1.Approval // guarded by mu
+	known  map[string]bool                 // guarded by mu; approvals whose end an earlier process has told, by id
 	over   bool                            // guarded by mu; what comes now comes too late
 }
 
@@ -28,15 +29,15 @@ type question struct {
 	id   string
 }
 
-func newNews(c *clock) *news {
-	return &news{wake: make(chan struct{}, 1), clock: c, made: map[*call][]*controlv1.Approval{}}
+func newNews(c *clock, known map[string]bool) *news {
+	return &news{wake: make(chan struct{}, 1), clock: c, made: map[*call][]*controlv1.Approval{}, known: known}
 }
 
 // asked tells that a call waits for an approval.
 func (n *news) asked(c *call, a *controlv1.Approval) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.over {
+	if n.over || n.known[a.GetApprovalId()] {
 		return
 	}
 	if slices.Contains(n.open, question{c, a.GetApprovalId()}) {
@@ -53,8 +54,18 @@ func (n *news) asked(c *call, a *controlv1.Approval) {
 func (n *news) resolved(c *call, a *controlv1.Approval) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.over {
+		return
+	}
+	if n.known[a.GetApprovalId()] { // what a person made of the call still belongs into its result
+		same := func(b *controlv1.Approval) bool { return a.GetApprovalId() == b.GetApprovalId() }
+		if !slices.ContainsFunc(n.made[c], same) {
+			n.made[c] = append(n.made[c], a)
+		}
+		return
+	}
 	at := slices.Index(n.open, question{c, a.GetApprovalId()})
-	if n.over || at < 0 {
+	if at < 0 {
 		return
 	}
 	n.open = slices.Delete(n.open, at, at+1)

@@ -11,6 +11,7 @@ import (
 	"throwbar.dev/throwbar/agent/tool"
 	"throwbar.dev/throwbar/agent/tool/args"
 	"throwbar.dev/throwbar/agent/tool/result"
+	"throwbar.dev/throwbar/agent/tool/schema"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 )
 
@@ -27,21 +28,26 @@ type call struct {
 	key     string       // equal for equal calls
 	failure *tool.Answer // set if it cannot be run
 	again   bool         // it was made in an earlier process, and nobody knows what became of it
+	begun   bool         // it cannot be run any more, and may have done there what is written down nowhere else
 }
 
 func (c *call) reads() bool { return c.tool == nil || c.failure != nil || c.tool.Reads() }
 
 // prepare reads the calls of an answer. What is wrong with one is its result, and does not hold up the others.
-func (s *session) prepare(calls []model.Call) []*call {
+func (s *session) prepare(calls []model.Call, profile schema.Profile) []*call {
 	out := make([]*call, len(calls))
 	for i, made := range calls {
-		out[i] = s.prepareOne(made)
+		c := s.prepareOne(made, profile)
+		if c.key = shownKey(c.name, c.shown); !shownWhole(c.shown) {
+			c.key = s.exactKey(made, string(profile))
+		}
+		out[i] = c
 	}
 	return out
 }
 
-func (s *session) prepareOne(made model.Call) *call {
-	c := &call{id: made.ID, name: made.Name, shown: result.Cut(made.Arguments, maxShown), key: made.Name + "\x00" + made.Arguments}
+func (s *session) prepareOne(made model.Call, profile schema.Profile) *call {
+	c := &call{id: made.ID, name: made.Name, shown: result.Cut(made.Arguments, maxShown)}
 	fail := func(a tool.Answer) *call {
 		c.failure = &a
 		return c
@@ -51,7 +57,7 @@ func (s *session) prepareOne(made model.Call) *call {
 		return fail(s.hand.view.Absent(made.Name))
 	}
 	c.tool, c.name = t, t.Name
-	decoded, err := t.DecodeAs(s.profile, made.Arguments, s.config.Strict)
+	decoded, err := t.DecodeAs(profile, made.Arguments, s.config.Strict)
 	if err != nil {
 		var problems args.Problems
 		if !errors.As(err, &problems) {
@@ -61,8 +67,19 @@ func (s *session) prepareOne(made model.Call) *call {
 	}
 	c.decoded = decoded
 	c.shown = decoded.Arguments()
-	c.key = t.Name + "\x00" + decoded.Key()
 	return c
+}
+
+// exactKey is the key of a call that is not shown as it is.
+func (s *session) exactKey(made model.Call, profile string) string {
+	name, exact := made.Name, made.Arguments
+	if t, ok := s.config.Tools.Lookup(made.Name); ok {
+		name = t.Name
+		if decoded, err := t.DecodeAs(schema.Profile(profile), made.Arguments, s.config.Strict); err == nil {
+			exact = decoded.Key()
+		}
+	}
+	return name + "\x00\x00" + exact
 }
 
 // run runs the calls of one answer and records their results: runs of reads side by side, the others one by one.
@@ -124,7 +141,7 @@ func (s *session) skips(ctx context.Context, c *call) bool {
 func (s *session) sideBySide(ctx context.Context, calls []*call, work []int, answers []tool.Answer, ran []bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	n := newNews(s.clock)
+	n := newNews(s.clock, s.past.decided)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -207,8 +224,18 @@ func (s *session) await(ctx context.Context, c *call, n *news) (tool.Answer, boo
 			return tool.Fail("interrupted", "the turn was stopped while this waited for a person: it was withdrawn, unless somebody approved "+
 				"it in that very moment. Look before you try again"), false
 		}
-		return interrupted(!c.reads()), false
+		return interrupted(s.mayAct(c)), false
 	}
+}
+
+// mayAct says whether a call may have had an effect that nobody knows of. One of an earlier process may have had it there,
+// whatever it may do now.
+func (s *session) mayAct(c *call) bool {
+	if !c.again {
+		return !c.reads()
+	}
+	t, ok := s.config.Tools.Lookup(c.name)
+	return !ok || !t.Reads()
 }
 
 // interrupted is the result of a call that the end of the turn cut off.

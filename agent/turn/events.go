@@ -2,6 +2,7 @@ package turn
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"throwbar.dev/throwbar/agent/model"
@@ -75,11 +76,13 @@ func compacted(before, after int) *agentv1.Event {
 
 func positive(n int64) uint64 { return uint64(max(n, 0)) }
 
-// sentence begins with a capital and ends with a full stop.
+// sentence begins with a capital and ends with a full stop. It may be made of what others said, and an event that is not
+// valid UTF-8 cannot be kept: the turn would break on it.
 func sentence(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
 	if text == "" {
 		return ""
 	}
-	_, first := utf8.DecodeRuneInString(text)
-	return strings.ToUpper(text[:first]) + strings.TrimSuffix(text[first:], ".") + "."
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + strings.TrimSuffix(text[size:], ".") + "."
 }

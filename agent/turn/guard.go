@@ -53,6 +53,9 @@ func (g *guard) after(name, key string, ok, reads bool) {
 	}
 }
 
+// heard says that somebody has said something, which may be why the same is worth another try.
+func (g *guard) heard() { clear(g.same) }
+
 // rest counts the errors of the calls of one answer, when all of them have ended. The model has seen those of the answers
 // before and could have done something else; those of this one it has not.
 func (g *guard) rest() {

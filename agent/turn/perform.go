@@ -29,7 +29,7 @@ func (s *session) perform(ctx context.Context, c *call, n *news) (answer tool.An
 	case errors.As(err, &refusal):
 		return tool.Refused(refusal.Code, refusal.Message), true
 	case ctx.Err() != nil:
-		return interrupted(!c.reads()), false
+		return interrupted(s.mayAct(c)), false
 	default: // an error without a text for the model
 		s.config.Log.ErrorContext(ctx, "tool failed", slog.String("tool", c.name), slog.Any("error", err))
 		return tool.Fail("failed", insideText), true

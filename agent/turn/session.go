@@ -25,6 +25,7 @@ type session struct {
 	askers  map[string]*history.Asker // by name of a choice
 	answers string                    // name of the choice that answered last; the next step begins with it
 	profile schema.Profile            // in which that choice was told of its tools
+	past    *past                     // of a resumed turn
 }
 
 // round asks a model once and runs the tools that it calls. It says whether the turn has ended.
@@ -41,8 +42,8 @@ func (s *session) round(ctx context.Context) (bool, error) {
 	case len(step.Choices) == 0:
 		return true, s.failed(ctx, model.Turn{}, step.Hint)
 	}
-	s.spent.Rounds++
 	answer, err := s.ask(ctx, step)
+	s.spent.Rounds++ // not before: what is recorded while it is asked must not count a round that a restart makes again
 	var failure *journalError
 	switch {
 	case errors.As(err, &failure):
@@ -58,12 +59,14 @@ func (s *session) round(ctx context.Context) (bool, error) {
 	case len(answer.Calls) == 0:
 		return true, s.answered(ctx, answer)
 	}
-	calls := s.prepare(answer.Calls)
+	calls := s.prepare(answer.Calls, s.profile)
 	events := said(answer, s.answers)
 	for _, c := range calls {
 		events = append(events, toolCall(c))
 	}
-	if err := s.record(ctx, []model.Message{answer.Message()}, events...); err != nil {
+	message := answer.Message()
+	message.Profile = string(s.profile)
+	if err := s.record(ctx, []model.Message{message}, events...); err != nil {
 		return false, err
 	}
 	return s.work(ctx, calls)
@@ -76,6 +79,9 @@ func (s *session) next(ctx context.Context) (Step, error) {
 		return Step{}, err
 	}
 	s.history = append(s.history, step.Messages...)
+	if len(step.Messages) > 0 {
+		s.guard.heard()
+	}
 	s.deal(step)
 	return step, nil
 }

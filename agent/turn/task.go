@@ -26,9 +26,11 @@ type Task struct {
 	Origin controlv1.Origin
 	// Durable says that the turn goes on after a restart of the server. One whose caller waits for it does not.
 	Durable bool
-	// Resumed is set if it began in an earlier process; Spent is what it had used by then.
+	// Resumed is set if it began in an earlier process. Spent is what it had used by then, and Past all that it has told, in
+	// order: what it has done counts as if this process had done it.
 	Resumed bool
 	Spent   Spent
+	Past    []*agentv1.Event
 	// History is the conversation so far; it ends with the message that begins the turn, or where that process left it.
 	History []model.Message
 	Journal Journal

@@ -158,9 +158,12 @@ func (r *Runner) Wait() { r.calls.Wait() }
 func (r *Runner) Run(ctx context.Context, task Task) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s := &session{Runner: r, task: task, history: slices.Clone(task.History), spent: task.Spent, guard: newGuard(), askers: map[string]*history.Asker{}}
+	s := &session{Runner: r, task: task, history: slices.Clone(task.History), spent: task.Spent, guard: newGuard(), askers: map[string]*history.Asker{}, past: readPast(task.Past)}
 	s.clock = newClock(r.config.Time, time.Duration(task.Spent.Millis)*time.Millisecond, func() { cancel(errTime) })
 	defer s.clock.stop()
+	if s.clock.millis() >= r.config.Time.Milliseconds() {
+		cancel(errTime) // now, and not when the timer comes round to it
+	}
 	if task.Resumed {
 		if done, err := s.resume(ctx); done || err != nil {
 			return err
