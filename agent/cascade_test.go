@@ -19,13 +19,29 @@ type hooked struct {
 	mu       sync.Mutex
 	appended func(conversation.Change) // guarded by mu; nil if nothing
 	reads    func()                    // guarded by mu; before the events of a conversation are read backwards
+	appends  func(conversation.Change) // guarded by mu
+	listed   func()                    // guarded by mu; after what a conversation has started was listed
+}
+
+func (h *hooked) Children(ctx context.Context, workspace, parent string) ([]conversation.Conversation, error) {
+	all, err := h.Store.Children(ctx, workspace, parent)
+	h.mu.Lock()
+	tell := h.listed
+	h.mu.Unlock()
+	if tell != nil {
+		tell()
+	}
+	return all, err
 }
 
 func (h *hooked) Append(ctx context.Context, change conversation.Change) error {
-	err := h.Store.Append(ctx, change)
 	h.mu.Lock()
-	tell := h.appended
+	first, tell := h.appends, h.appended
 	h.mu.Unlock()
+	if first != nil {
+		first(change)
+	}
+	err := h.Store.Append(ctx, change)
 	if tell != nil {
 		tell(change)
 	}
@@ -299,5 +315,49 @@ func TestAStopRacesWithAgentsThatAreStarted(t *testing.T) {
 		for len(begun) > 0 {
 			<-begun
 		}
+	}
+}
+
+// A child that is stored only after its starter's turn has ended, because its caller went away, does not go on for nobody.
+func TestAChildOfATurnThatIsGoneDoesNotGoOn(t *testing.T) {
+	t.Parallel()
+	s := newShelf(t, nil)
+	h := s.hook()
+	storing, listed := make(chan struct{}), make(chan struct{}, 8)
+	h.mu.Lock()
+	h.listed = func() { listed <- struct{}{} }
+	h.appends = func(change conversation.Change) {
+		if change.New && change.Conversation.Parent != "" {
+			for len(listed) > 0 { // those that were counted before it was let start
+				<-listed
+			}
+			close(storing)
+			<-listed
+		}
+	}
+	h.mu.Unlock()
+	left := make(chan conversation.Snapshot, 1)
+	s.act = func(ctx context.Context, b *conversation.Book, task turn.Task) error {
+		if last(task) == "root" {
+			go func() { // a call that its turn leaves behind
+				child, err := b.Summon(context.WithoutCancel(ctx), conversation.Summons{
+					Workspace: "w", From: task.Conversation, Turn: task.TurnID, Key: "child", Task: "child",
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				left <- child
+			}()
+		}
+		<-ctx.Done()
+		return ended(ctx, task, agentv1.TurnEnd_TURN_END_STOPPED)
+	}
+	talk, err := s.Chat(t.Context(), conversation.Delivery{Workspace: "w", Text: "root", Attached: true})
+	s.check(err)
+	<-storing
+	talk.Close()
+	child := <-left
+	if got := ends(s.events(child.Conversation.ID)); fmt.Sprint(got) != "[TURN_END_STOPPED]" {
+		t.Errorf("the child ended as %v", got)
 	}
 }

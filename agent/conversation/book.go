@@ -152,6 +152,9 @@ func errClosed() error { return errorf(Unavailable, "the server stops: try again
 // would have done because of the message behind it is not done any more, and what waits is read with the next message.
 // It says whether any ran.
 func (b *Book) Stop(ctx context.Context, workspace, ref string) (bool, error) {
+	if err := b.await(ctx); err != nil {
+		return false, err
+	}
 	c, err := b.named(ctx, workspace, ref)
 	if err != nil {
 		return false, err

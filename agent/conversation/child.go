@@ -44,8 +44,28 @@ func (b *Book) Summon(ctx context.Context, s Summons) (Snapshot, error) {
 		if told, err = b.Deliver(ctx, d); err != nil {
 			return Snapshot{}, err
 		}
+		b.disown(context.WithoutCancel(ctx), s, told.Conversation)
 	}
 	return b.Snapshot(ctx, s.Workspace, told.Conversation.ID)
+}
+
+// disown stops a child that was started by a call which its turn has left behind: when the turn ended because its caller
+// went away, the child was not among those that were stopped.
+func (b *Book) disown(ctx context.Context, s Summons, child Conversation) {
+	if s.TopLevel {
+		return
+	}
+	over := false
+	err := b.locked(ctx, Ref{s.Workspace, s.From}, func(t *thread) error {
+		over = t.run == nil || t.run.id != s.Turn
+		return nil
+	})
+	if err == nil && over { // on an error the server stops, or the turn goes on later
+		_, err = b.haltOne(ctx, child)
+	}
+	if err != nil && !b.isClosed() {
+		b.config.Log.ErrorContext(ctx, "agent cannot be stopped", slog.String("conversation_id", child.ID), slog.Any("error", err))
+	}
 }
 
 // KeyID makes an id from the key of a call: the same for the same key, and like any other to look at.

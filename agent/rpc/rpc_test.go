@@ -19,7 +19,7 @@ import (
 
 func TestEveryErrorHasItsCode(t *testing.T) {
 	t.Parallel()
-	for c := conversation.NotFound; c <= conversation.Late; c++ {
+	for c := conversation.NotFound; c <= conversation.Exhausted; c++ {
 		err := coded(&conversation.Error{Code: c, Message: "why"})
 		if got := connect.CodeOf(err); got == connect.CodeInternal || got == connect.CodeUnknown {
 			t.Errorf("code %d becomes %v", c, got)
