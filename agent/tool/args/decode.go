@@ -199,10 +199,15 @@ func (d *decoder) unknown(md protoreflect.MessageDescriptor, name, at string) {
 		}
 		slices.Sort(names)
 	}
+	known := slices.Clone(names)
 	for i := range md.Fields().Len() {
-		names = append(names, md.Fields().Get(i).JSONName())
+		fd := md.Fields().Get(i)
+		known = append(known, fd.JSONName())
+		if !catalog.Unadvertised(fd) {
+			names = append(names, fd.JSONName())
+		}
 	}
-	nearest := naming.Nearest(name, names)
+	nearest := naming.Nearest(name, known)
 	text := "unknown key"
 	switch {
 	case nearest != "":
