@@ -155,6 +155,15 @@ func enumNode(ed protoreflect.EnumDescriptor, rules *validate.EnumRules) *Node {
 			node.Enum = append(node.Enum, quote(name))
 		}
 	}
+	if len(node.Enum) == 0 { // the rules leave only what is not offered otherwise
+		for i := range ed.Values().Len() {
+			number := ed.Values().Get(i).Number()
+			name, ok := naming.Short(ed, number)
+			if ok && enumAllows(rules, int32(number)) && !contains(node.Enum, quote(name)) {
+				node.Enum = append(node.Enum, quote(name))
+			}
+		}
+	}
 	return node
 }
 
