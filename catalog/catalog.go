@@ -254,7 +254,7 @@ func (c *Catalogue) add(e *Entry) error {
 		}
 		c.byName[name] = e
 	}
-	return nil
+	return advertised(e.In, map[protoreflect.FullName]bool{})
 }
 
 // family is the base name of the file that declares a message, for example tabs.

@@ -23,6 +23,7 @@ func asking(t *testing.T, fields string) (*catalog.Catalogue, error) {
 	return catalog.New(catalogtest.Image(t, catalogtest.Command{
 		Name: "BrewDrink", Member: "brew_drink", Number: 900, Source: `syntax = "proto3";
 package throwbar.command.v1;
+import "buf/validate/validate.proto";
 import "throwbar/option/v1/option.proto";
 message BrewDrink {
   option (throwbar.option.v1.command) = { effect: EFFECT_REVERSIBLE approval: APPROVAL_AUTO };

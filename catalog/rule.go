@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"errors"
+	"fmt"
 
 	"buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	"buf.build/go/protovalidate"
@@ -21,6 +22,33 @@ func Rules(fd protoreflect.FieldDescriptor) *validate.FieldRules {
 // Required says whether a caller has to set a field, because an empty message breaks one of the field's rules.
 func Required(fd protoreflect.FieldDescriptor) bool {
 	return RequiredFields(fd.ContainingMessage())[fd.Number()]
+}
+
+// advertised says what is wrong if the model would not be told of a field that it has to set, here or further down.
+func advertised(md protoreflect.MessageDescriptor, seen map[protoreflect.FullName]bool) error {
+	if seen[md.FullName()] {
+		return nil
+	}
+	seen[md.FullName()] = true
+	for i := range md.Fields().Len() {
+		fd := md.Fields().Get(i)
+		if Unadvertised(fd) {
+			if Required(fd) {
+				return fmt.Errorf("%s: what has to be set cannot be unadvertised", fd.FullName())
+			}
+			continue // nothing in it is told of
+		}
+		value := fd
+		if fd.IsMap() {
+			value = fd.MapValue()
+		}
+		if value.Message() != nil {
+			if err := advertised(value.Message(), seen); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // RequiredFields are all fields of a message that are Required.

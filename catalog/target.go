@@ -19,6 +19,12 @@ func Sensitive(fd protoreflect.FieldDescriptor) bool {
 	return s
 }
 
+// Unadvertised is the (unadvertised) option of a field: the model is not told of it.
+func Unadvertised(fd protoreflect.FieldDescriptor) bool {
+	u, _ := proto.GetExtension(fd.Options(), optionv1.E_Unadvertised).(bool)
+	return u
+}
+
 // Ref is one id in a message that points at a target.
 type Ref struct {
 	Kind  optionv1.Target

@@ -42,7 +42,7 @@ type Answer struct {
 	body  *result.Value
 	plain bool   // the body is text and images
 	text  string // of a plain one
-	paged bool   // rows that are left out can be asked for
+	rows  string // the list whose rows come in pages, or empty
 	page  int    // the length of the page if it was chosen to fit
 }
 
@@ -57,7 +57,21 @@ func Fail(code, message string, lines ...string) Answer {
 
 // Found is the answer of a query.
 func (t *Tool) Found(response proto.Message) Answer {
-	return Answer{OK: true, body: result.Of(response.ProtoReflect()), paged: t.Entry.In.Fields().ByName(pageSizeField) != nil}
+	return Answer{OK: true, body: result.Of(response.ProtoReflect()), rows: t.rows()}
+}
+
+// rows is the list of a query's answer whose rows come in pages: the first one of the response. It is empty if there are no pages.
+func (t *Tool) rows() string {
+	if t.Entry.In.Fields().ByName(pageSizeField) == nil {
+		return ""
+	}
+	fields := t.Entry.Out.Fields()
+	for i := range fields.Len() {
+		if fields.Get(i).IsList() {
+			return fields.Get(i).JSONName()
+		}
+	}
+	return ""
 }
 
 // Answered is the answer of a facility.
@@ -74,12 +88,14 @@ func (t *Tool) Shorten(request, response proto.Message) (int, bool) {
 	if fd == nil || fd.Kind() != protoreflect.Uint32Kind {
 		return 0, false
 	}
-	left := result.Fit(result.Of(response.ProtoReflect()), MaxAnswer-envelope)
-	if len(left) != 1 || !left[0].Top {
-		return 0, false
+	rows := t.rows()
+	for _, left := range result.Fit(result.Of(response.ProtoReflect()), MaxAnswer-envelope) {
+		if left.Top && left.Name == rows {
+			request.ProtoReflect().Set(fd, protoreflect.ValueOfUint32(uint32(left.Shown)))
+			return left.Shown, true
+		}
 	}
-	request.ProtoReflect().Set(fd, protoreflect.ValueOfUint32(uint32(left[0].Shown)))
-	return left[0].Shown, true
+	return 0, false
 }
 
 // Page says that the answer is a page of a length that Shorten chose.
@@ -204,8 +220,8 @@ func (a Answer) PrintWhole(random io.Reader) (shown, whole string, err error) {
 	var notes []string
 	for _, left := range result.Fit(a.body, MaxAnswer-envelope) {
 		note := fmt.Sprintf("%d of %d rows of %s left out for size", left.Of-left.Shown, left.Of, result.Cut(left.Name, 60))
-		if a.paged && left.Top {
-			note += fmt.Sprintf("; ask again with pageSize %d, then go on with the pageToken of that answer", left.Shown)
+		if left.Top && left.Name == a.rows {
+			note += "; narrow the call to see them"
 			a.body.Drop(nextTokenName) // it would skip them
 		}
 		if len(notes) < 3 {

@@ -79,7 +79,7 @@ func TestALongListWithoutPagesSaysWhatIsMissing(t *testing.T) {
 	j := b.chat("search")
 	got := j.content(t, 0)
 	note, _ := got.Data["note"].(string)
-	if !strings.Contains(note, "of 500 rows of tabs left out for size; ask again with pageSize") || len(j.results()[0].GetContent()) > tool.MaxAnswer {
+	if !strings.Contains(note, "of 500 rows of tabs left out for size; narrow the call to see them") || len(j.results()[0].GetContent()) > tool.MaxAnswer {
 		t.Errorf("note: %q", note)
 	}
 }

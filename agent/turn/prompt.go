@@ -18,7 +18,7 @@ How to work:
 // guidance is how to read and call tools.
 const guidance = `Tools:
 - A result has "ok" and then "data" or "error". What is left out of the data is empty, zero or false. Where a command lists items, those that simply went well are left out: the counts include them.
-- Long lists come in pages. pageSize is the number of rows: 100 if left out, at most 1000. To go on, make the same call with pageToken set to the nextPageToken of the last answer.
+- Long lists come in pages. To go on, make the same call with pageToken set to the nextPageToken of the last answer.
 - An error with problems lists everything that is wrong with the arguments: mend all of it, then call again.`
 
 // safety cannot be left out, whatever else a conversation is told. It comes last: nothing follows that could take it back.

@@ -30,6 +30,11 @@ type Options struct {
 	Files *protoregistry.Files
 }
 
+// requires says whether one of the further keys with a place has to be there.
+func (o Options) requires(place *string) bool {
+	return slices.ContainsFunc(o.Required, func(name string) bool { return o.Extra[name] == place })
+}
+
 // Decoded is what the arguments say.
 type Decoded struct {
 	Message *dynamicpb.Message
@@ -72,6 +77,7 @@ type decoder struct {
 	problems Problems
 	repairs  []string
 	meant    []string // pointers that misspelt keys were meant to be
+	places   places   // of the problems
 	// spelled is where a value stands whose place was not written by its JSON name, by the pointer with that name.
 	spelled map[string]string
 }
@@ -113,6 +119,8 @@ func (d *decoder) root(m protoreflect.Message, v *value) {
 			d.wrong(at, "the same argument as %s; set one of them", other)
 		case mem.value.kind == null:
 			d.null(at, "text")
+		case mem.value.kind == text && mem.value.text == "" && !d.options.Strict && !d.options.requires(place):
+			d.mend(at, "", "empty text was taken as left out")
 		case mem.value.kind != text || mem.value.text == "":
 			d.wrong(at, "expected text, got "+mem.value.describe())
 			set[place] = mem.name
@@ -199,10 +207,15 @@ func (d *decoder) unknown(md protoreflect.MessageDescriptor, name, at string) {
 		}
 		slices.Sort(names)
 	}
+	known := slices.Clone(names)
 	for i := range md.Fields().Len() {
-		names = append(names, md.Fields().Get(i).JSONName())
+		fd := md.Fields().Get(i)
+		known = append(known, fd.JSONName())
+		if !catalog.Unadvertised(fd) {
+			names = append(names, fd.JSONName())
+		}
 	}
-	nearest := naming.Nearest(name, names)
+	nearest := naming.Nearest(name, known)
 	text := "unknown key"
 	switch {
 	case nearest != "":

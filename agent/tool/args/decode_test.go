@@ -236,3 +236,43 @@ func TestFurtherKeys(t *testing.T) {
 		expectProblems(t, err, want)
 	}
 }
+
+// T22 for a further key: where it may be left out, empty text means that.
+func TestAnEmptyFurtherKey(t *testing.T) {
+	t.Parallel()
+	md := tooltest.Message(t, `message In { string a=1; }`)
+	for _, strict := range []bool{false, true} {
+		device := ""
+		got, err := args.Decode(`{"device_id":"","a":"x"}`, dynamicpb.NewMessage(md), args.Options{
+			Strict: strict, Extra: map[string]*string{"deviceId": &device, "device_id": &device},
+		})
+		switch {
+		case strict:
+			expectProblems(t, err, []string{`/device_id: expected text, got ""`})
+		case err != nil || device != "" || len(got.Repairs) != 1 || got.Repairs[0] != "/device_id: empty text was taken as left out":
+			t.Errorf("%q, %v, %v", device, got.Repairs, err)
+		}
+	}
+}
+
+// TestHundredThousandProblems: a model that goes astray cannot keep the server busy. Where each broken rule was compared with
+// each problem, these arguments took many minutes, more than a test run has; now it is about a second.
+func TestHundredThousandProblems(t *testing.T) {
+	t.Parallel()
+	md := tooltest.Message(t, `message In { repeated string ids=1 [(buf.validate.field).repeated.items.string.min_len=1]; }`)
+	const n = 50_000
+	var unknown strings.Builder
+	for i := range n {
+		fmt.Fprintf(&unknown, `,"k%d":1`, i)
+	}
+	for name, source := range map[string]string{
+		"unknown keys and broken rules": `{"ids":[""` + strings.Repeat(`,""`, n) + `]` + unknown.String() + `}`,
+		"wrong items and broken rules":  `{"ids":["",1` + strings.Repeat(`,"",1`, n) + `]}`,
+		"a key of half a megabyte":      `{"` + strings.Repeat("k", args.MaxBytes/2) + `":[1` + strings.Repeat(`,1`, 4*n) + `]}`,
+	} {
+		_, err := decode(md, source, false)
+		if lines := strings.Split(fmt.Sprint(err), "\n"); err == nil || len(lines) > 21 || len(err.Error()) > 5000 {
+			t.Errorf("%s: %d lines, %d bytes", name, len(lines), len(fmt.Sprint(err)))
+		}
+	}
+}

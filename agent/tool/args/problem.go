@@ -48,8 +48,14 @@ func (p Problems) Lines() []string {
 	return lines
 }
 
+// maxName is how many bytes of a key a pointer has. A key of a megabyte would be in the pointer of everything in it.
+const maxName = 100
+
 // below is the pointer of a member.
 func below(at, name string) string {
+	if len(name) > maxName {
+		name = cut(name, maxName) + "…"
+	}
 	if strings.ContainsAny(name, "~/") {
 		name = strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 	}
@@ -65,9 +71,13 @@ func shown(text string) string {
 	if len(text) <= most {
 		return strconv.Quote(text)
 	}
-	cut := most
-	for cut > 0 && text[cut]&0xC0 == 0x80 {
-		cut--
+	return strconv.Quote(cut(text, most)) + "…"
+}
+
+// cut is the beginning of a text, of whole characters.
+func cut(text string, most int) string {
+	for most > 0 && text[most]&0xC0 == 0x80 {
+		most--
 	}
-	return strconv.Quote(text[:cut]) + "…"
+	return text[:most]
 }

@@ -35,23 +35,43 @@ func (d *decoder) broken(m *dynamicpb.Message) Problems {
 
 // known says whether a problem at a place, around it, or in it was found before the rules were checked.
 func (d *decoder) known(at string) bool {
-	for _, p := range d.problems {
-		if p.Pointer != "" && (within(p.Pointer, at) || within(at, p.Pointer)) {
-			return true
-		}
+	d.places.add(d.problems, d.meant)
+	if d.places.above[at] {
+		return true
 	}
-	for _, meant := range d.meant {
-		if within(at, meant) {
+	for ; at != ""; at = parent(at) {
+		if d.places.at[at] {
 			return true
 		}
 	}
 	return false
 }
 
-// within says whether a pointer is at or below another.
-func within(at, place string) bool {
-	return at == place || place != "" && strings.HasPrefix(at, place+"/")
+// places are where the problems are, for a quick answer: a model can make a hundred thousand of them.
+type places struct {
+	at, above       map[string]bool // pointers of problems, and of what they are in
+	problems, meant int             // how many of each are in
 }
+
+// add adds the problems that are new, and the pointers that misspelt keys were meant to be.
+func (p *places) add(problems Problems, meant []string) {
+	if p.at == nil {
+		p.at, p.above = map[string]bool{}, map[string]bool{}
+	}
+	for _, problem := range problems[p.problems:] {
+		p.at[problem.Pointer] = true
+		for up := parent(problem.Pointer); up != "" && !p.above[up]; up = parent(up) {
+			p.above[up] = true
+		}
+	}
+	for _, pointer := range meant[p.meant:] {
+		p.at[pointer] = true
+	}
+	p.problems, p.meant = len(problems), len(meant)
+}
+
+// parent is the pointer of what a pointer is in; empty for the arguments as a whole.
+func parent(at string) string { return at[:max(0, strings.LastIndexByte(at, '/'))] }
 
 func says(v *protovalidate.Violation) string {
 	switch {

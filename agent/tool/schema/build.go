@@ -51,6 +51,9 @@ func (b *builder) text(d protoreflect.Descriptor) string {
 
 // field models a field, or returns nil if it is not offered.
 func (b *builder) field(fd protoreflect.FieldDescriptor) *Node {
+	if catalog.Unadvertised(fd) {
+		return nil
+	}
 	rules := catalog.Rules(fd)
 	var node *Node
 	switch {
@@ -72,7 +75,7 @@ func (b *builder) field(fd protoreflect.FieldDescriptor) *Node {
 		b.apply(node, fd, rules)
 	}
 	if catalog.RequiresApproval(fd) {
-		node.Notes = append(node.Notes, "Asks a person.")
+		node.Notes = append(node.Notes, "Needs approval.")
 	}
 	node.Text = b.text(fd)
 	node.Plain = plain(node.Text, string(fd.ContainingMessage().Name())+" "+fd.JSONName())
@@ -150,6 +153,15 @@ func enumNode(ed protoreflect.EnumDescriptor, rules *validate.EnumRules) *Node {
 		if enumAllows(rules, int32(value.Number())) {
 			name, _ := naming.Short(ed, value.Number())
 			node.Enum = append(node.Enum, quote(name))
+		}
+	}
+	if len(node.Enum) == 0 { // the rules leave only what is not offered otherwise
+		for i := range ed.Values().Len() {
+			number := ed.Values().Get(i).Number()
+			name, ok := naming.Short(ed, number)
+			if ok && enumAllows(rules, int32(number)) && !contains(node.Enum, quote(name)) {
+				node.Enum = append(node.Enum, quote(name))
+			}
 		}
 	}
 	return node
@@ -230,9 +242,9 @@ func (b *builder) oneofs(o *Object, md protoreflect.MessageDescriptor) {
 		}
 		rules, err := protovalidate.ResolveOneofRules(od)
 		required := err == nil && rules.GetRequired()
-		names := make([]string, od.Fields().Len())
-		for j := range names {
-			names[j] = od.Fields().Get(j).JSONName()
+		var names []string
+		for j := range od.Fields().Len() {
+			names = named(names, od.Fields().Get(j))
 		}
 		if required {
 			b.rules = append(b.rules, Rule{Field: od.FullName(), Name: "oneof.required", Use: Sentence})
@@ -241,8 +253,18 @@ func (b *builder) oneofs(o *Object, md protoreflect.MessageDescriptor) {
 	}
 }
 
+// named adds the name of a field that the model is told of.
+func named(names []string, fd protoreflect.FieldDescriptor) []string {
+	if catalog.Unadvertised(fd) {
+		return names
+	}
+	return append(names, fd.JSONName())
+}
+
 func oneOf(names []string, required bool) []string {
 	switch {
+	case len(names) == 0:
+		return nil
 	case required:
 		return []string{"Set exactly one of " + strings.Join(names, ", ") + "."}
 	case len(names) > 1:
@@ -263,11 +285,10 @@ func (b *builder) across(o *Object, md protoreflect.MessageDescriptor) {
 		o.Notes = append(o.Notes, sentences...)
 	}
 	for _, group := range rules.GetOneof() {
-		names := make([]string, len(group.GetFields()))
-		for i, name := range group.GetFields() {
-			names[i] = name
+		var names []string
+		for _, name := range group.GetFields() {
 			if fd := md.Fields().ByName(protoreflect.Name(name)); fd != nil {
-				names[i] = fd.JSONName()
+				names = named(names, fd)
 			}
 		}
 		note("message.oneof", oneOf(names, group.GetRequired())...)
@@ -283,7 +304,7 @@ func (b *builder) across(o *Object, md protoreflect.MessageDescriptor) {
 // plain says whether every word of a text that carries meaning is in the names too.
 func plain(text, names string) bool {
 	known := map[string]bool{}
-	for _, word := range strings.Fields("a an the of to for its it id only this whether they are too " + spaced(names)) {
+	for _, word := range strings.Fields("a an the of to for its it id only this whether they them are too " + spaced(names)) {
 		known[stem(word)] = true
 	}
 	for _, word := range strings.Fields(strings.Trim(text, ".")) {

@@ -46,8 +46,7 @@ func newPrinter(l Limits) *printer {
 
 // object prints an object that stands at a place. Where it would go on without end it is left open.
 func (p *printer) object(o *Object, text string, depth int, optional bool) {
-	p.typed("object", optional)
-	p.description(text)
+	p.typed("object", text, optional)
 	if p.ends(o, depth) {
 		p.out.WriteByte('}')
 		return
@@ -83,19 +82,24 @@ func (p *printer) ends(o *Object, depth int) bool {
 	return !p.limits.Definitions && (depth >= p.limits.Depth || p.within[o] == p.limits.Again || p.nodes > p.limits.Values)
 }
 
-// typed begins a schema with its type, which an optional value of strict mode shares with null.
-func (p *printer) typed(name string, optional bool) {
+// typed begins a schema with what it is for and its type, which an optional value of strict mode shares with null. In this
+// order a text takes a token less.
+func (p *printer) typed(name, text string, optional bool) {
+	p.out.WriteByte('{')
+	if text != "" {
+		p.out.WriteString(`"description":` + quote(text) + ",")
+	}
 	if optional {
-		p.out.WriteString(`{"type":["` + name + `","null"]`)
+		p.out.WriteString(`"type":["` + name + `","null"]`)
 		return
 	}
-	p.out.WriteString(`{"type":"` + name + `"`)
+	p.out.WriteString(`"type":"` + name + `"`)
 }
 
 func (p *printer) node(n *Node, depth int, optional bool) {
 	p.nodes++
 	if n.Paging {
-		p.typed(typeName(n.Kind), optional)
+		p.typed(typeName(n.Kind), "", optional)
 		p.out.WriteByte('}')
 		return
 	}
@@ -110,8 +114,7 @@ func (p *printer) node(n *Node, depth int, optional bool) {
 	case KindAny:
 		p.any(text)
 	case KindList:
-		p.typed("array", optional)
-		p.description(text)
+		p.typed("array", text, optional)
 		p.sizes(n, "minItems", "maxItems", p.counts)
 		p.out.WriteString(`,"items":`)
 		p.node(n.Item, depth+1, false)
@@ -119,8 +122,7 @@ func (p *printer) node(n *Node, depth int, optional bool) {
 	case KindMap:
 		p.mapping(n, text, depth, optional)
 	default:
-		p.typed(typeName(n.Kind), optional)
-		p.description(text)
+		p.typed(typeName(n.Kind), text, optional)
 		p.keywords(n, optional)
 		p.out.WriteByte('}')
 	}
@@ -151,8 +153,8 @@ func (p *printer) any(text string) {
 		p.out.WriteByte('}')
 		return
 	}
-	p.out.WriteString(`{"anyOf":[{"type":"string"`)
-	p.description(text)
+	p.out.WriteString(`{"anyOf":[`)
+	p.typed("string", text, false)
 	p.out.WriteString(`,"nullable":true},{"type":"number"},{"type":"boolean"},{"type":"object"},` +
 		`{"type":"array","items":{"type":"string"}}]}`)
 }
@@ -160,18 +162,16 @@ func (p *printer) any(text string) {
 // mapping prints an object with keys of the caller's choice, or a list of pairs.
 func (p *printer) mapping(n *Node, text string, depth int, optional bool) {
 	if !p.limits.Pairs {
-		p.typed("object", optional)
-		p.description(text)
+		p.typed("object", text, optional)
 		p.out.WriteString(`,"additionalProperties":`)
 		p.node(n.Item, depth+1, false)
 		p.out.WriteByte('}')
 		return
 	}
-	p.typed("array", optional)
-	p.description(text)
+	p.typed("array", text, optional)
 	p.sizes(n, "minItems", "maxItems", p.counts)
 	p.out.WriteString(`,"items":`)
-	p.typed("object", false)
+	p.typed("object", "", false)
 	p.out.WriteString(`,"properties":{"key":`)
 	p.node(n.Key, depth+2, false)
 	p.out.WriteString(`,"value":`)
@@ -181,12 +181,6 @@ func (p *printer) mapping(n *Node, text string, depth int, optional bool) {
 		p.out.WriteString(`,"additionalProperties":false`)
 	}
 	p.out.WriteString(`}}`)
-}
-
-func (p *printer) description(text string) {
-	if text != "" {
-		p.out.WriteString(`,"description":` + quote(text))
-	}
 }
 
 func (p *printer) keywords(n *Node, optional bool) {

@@ -171,13 +171,13 @@ func TestWhatAProfileDropsIsSaid(t *testing.T) {
 		optional int32 e=5 [`+v+`.int32={in:[5,7]}]; map<int32,string> f=6 [`+v+`.map={min_pairs:1}]; optional bool g=7 [`+v+`.bool.const=true];
 	}`), comment)
 	for profile, want := range map[schema.Profile][]string{
-		schema.ProfilePortable: {`"a":{"type":"array","description":"No item twice.","minItems":2,"maxItems":9`, `"minimum":4,"maximum":7`,
-			`"description":"More than 0.5.","minimum":0.5`, `"pattern":"z$","minLength":2,"maxLength":2500`, `"enum":[5,7]`, `"description":"At least 1 key. Keys are whole numbers."`, `"enum":[true]`},
-		schema.ProfileStrict: {`"description":"No item twice.","minItems":2,"maxItems":9`, `"exclusiveMinimum":0.5`, `"description":"At least 2 characters. At most 2500 characters.","pattern":"z$"`,
-			`"enum":[5,7,null]`, `"f":{"type":"array","description":"No key twice.","minItems":1`, `"g":{"type":["boolean","null"],"enum":[true,null]}`},
-		schema.ProfileGemini: {`"e":{"type":"integer","description":"One of 5, 7."}`, `"g":{"type":"boolean","description":"Only true."}`, `"f":{"type":"array","description":"No key twice.","minItems":1`},
+		schema.ProfilePortable: {`"a":{"description":"No item twice.","type":"array","minItems":2,"maxItems":9`, `"minimum":4,"maximum":7`,
+			`"description":"More than 0.5.","type":"number","minimum":0.5`, `"pattern":"z$","minLength":2,"maxLength":2500`, `"enum":[5,7]`, `"description":"At least 1 key. Keys are whole numbers."`, `"enum":[true]`},
+		schema.ProfileStrict: {`"description":"No item twice.","type":"array","minItems":2,"maxItems":9`, `"exclusiveMinimum":0.5`, `"description":"At least 2 characters. At most 2500 characters.","type":["string","null"],"pattern":"z$"`,
+			`"enum":[5,7,null]`, `"f":{"description":"No key twice.","type":"array","minItems":1`, `"g":{"type":["boolean","null"],"enum":[true,null]}`},
+		schema.ProfileGemini: {`"e":{"description":"One of 5, 7.","type":"integer"}`, `"g":{"description":"Only true.","type":"boolean"}`, `"f":{"description":"No key twice.","type":"array","minItems":1`},
 		schema.ProfileLocal: {`"description":"No item twice. At least 2 items. At most 9 items."`, `"description":"At least 4 and at most 7."`, `"description":"More than 0.5."`,
-			`"d":{"type":"string","description":"Matches z$ . At least 2 characters. At most 2500 characters."}`, `"description":"At least 1 key. No key twice."`},
+			`"d":{"description":"Matches z$ . At least 2 characters. At most 2500 characters.","type":"string"}`, `"description":"At least 1 key. No key twice."`},
 	} {
 		raw := string(schema.Print(profile, o))
 		for _, part := range want {

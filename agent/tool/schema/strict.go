@@ -95,16 +95,18 @@ func (p *printer) define(root *Object) {
 		}
 	}
 	object(root)
-	taken := map[string]int{}
+	taken := map[string]bool{}
 	for _, o := range order {
 		if o == root {
 			p.refs[o] = "#"
 			continue
 		}
-		name := string(o.Name.Name())
-		if taken[name]++; taken[name] > 1 {
-			name += strconv.Itoa(taken[name])
+		short := string(o.Name.Name())
+		name := short
+		for n := 2; taken[name]; n++ {
+			name = short + strconv.Itoa(n)
 		}
+		taken[name] = true
 		p.refs[o] = "#/$defs/" + name
 		p.defs = append(p.defs, o)
 	}

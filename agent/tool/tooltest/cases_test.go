@@ -127,11 +127,11 @@ func formCases() []testCase {
 			{in: `{"host":"axb"}`, problems: []string{"/host: "}},
 		}},
 		{id: "T26", proto: `message In { string id=1 [` + v + `.string={pattern:"^\\d+$",max_len:4000}]; }`, prints: map[schema.Profile][]string{
-			schema.ProfileLocal: {`{"type":"string","description":"At most 4000 characters.","pattern":"^[0-9]+$"}`},
+			schema.ProfileLocal: {`{"description":"At most 4000 characters.","type":"string","pattern":"^[0-9]+$"}`},
 		}},
 		{id: "T27", proto: `message In { string url=1 [` + v + `.string.uri=true]; }`, prints: map[schema.Profile][]string{
-			schema.ProfilePortable: {`{"type":"string","description":"A URI."}`}, schema.ProfileStrict: {`"description":"A URI."`},
-			schema.ProfileLocal: {`{"type":"string","description":"A URI."}`},
+			schema.ProfilePortable: {`{"description":"A URI.","type":"string"}`}, schema.ProfileStrict: {`"description":"A URI."`},
+			schema.ProfileLocal: {`{"description":"A URI.","type":"string"}`},
 		}, arguments: []arguments{{in: `{"url":"not a url"}`, problems: []string{"/url: "}}}},
 		{id: "T28", proto: `message In { optional int32 n=1; optional string s=2; }`, prints: map[schema.Profile][]string{
 			schema.ProfileGemini: {`{"type":"object","properties":{"n":{"type":"integer"},"s":{"type":"string"}}}`},

@@ -200,7 +200,7 @@ export function check(message: Message, path = ""): Violation[] {
 }
 
 /** Digest of the catalogue that this was generated from. */
-export const catalogueDigest = "93edc7c7efb6ba7f67dfbf0d2b1f72b4f8f63332cde21f0889d4a3b5af1a9d4c";
+export const catalogueDigest = "eaf8ced1c40b7c55fa0bbdc2dffbc2a47c132b95b30d2c68c7ea4f15c991bc83";
 
 const table: Table = {
   "throwbar.command.v1.OpenTab": [

@@ -41,7 +41,7 @@ export type Action = Message<"throwbar.command.v1.Action"> & {
     case: "openTab";
   } | {
     /**
-     * Close tabs. To bring them back: restoreTabs.
+     * Close tabs. restoreTabs brings them back.
      *
      * @generated from field: throwbar.command.v1.CloseTabs close_tabs = 2;
      */
@@ -97,7 +97,7 @@ export type Action = Message<"throwbar.command.v1.Action"> & {
     case: "muteTabs";
   } | {
     /**
-     * Group tabs of one window.
+     * Group tabs.
      *
      * @generated from field: throwbar.command.v1.GroupTabs group_tabs = 9;
      */

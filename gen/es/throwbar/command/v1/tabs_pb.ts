@@ -88,7 +88,7 @@ export const OpenTab_ResultSchema: GenMessage<OpenTab_Result> = /*@__PURE__*/
   messageDesc(file_throwbar_command_v1_tabs, 0, 0);
 
 /**
- * Close tabs. To bring them back: restoreTabs.
+ * Close tabs. restoreTabs brings them back.
  *
  * @generated from message throwbar.command.v1.CloseTabs
  */
@@ -508,7 +508,7 @@ export const MuteTabs_ResultSchema: GenMessage<MuteTabs_Result> = /*@__PURE__*/
   messageDesc(file_throwbar_command_v1_tabs, 7, 0);
 
 /**
- * Group tabs of one window.
+ * Group tabs.
  *
  * @generated from message throwbar.command.v1.GroupTabs
  */
@@ -542,7 +542,7 @@ export type GroupTabs = Message<"throwbar.command.v1.GroupTabs"> & {
   windowId?: string | undefined;
 
   /**
-   * Unpin pinned tabs first.
+   * Unpin tabs to group them.
    *
    * @generated from field: optional bool allow_unpin = 5;
    */
@@ -738,7 +738,7 @@ export type SaveTabs = Message<"throwbar.command.v1.SaveTabs"> & {
   tabIds: string[];
 
   /**
-   * Close them once saved.
+   * Close them too.
    *
    * @generated from field: optional bool close = 2;
    */

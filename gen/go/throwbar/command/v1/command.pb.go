@@ -326,7 +326,7 @@ type Action_OpenTab struct {
 }
 
 type Action_CloseTabs struct {
-	// Close tabs. To bring them back: restoreTabs.
+	// Close tabs. restoreTabs brings them back.
 	CloseTabs *CloseTabs `protobuf:"bytes,2,opt,name=close_tabs,json=closeTabs,proto3,oneof"`
 }
 
@@ -361,7 +361,7 @@ type Action_MuteTabs struct {
 }
 
 type Action_GroupTabs struct {
-	// Group tabs of one window.
+	// Group tabs.
 	GroupTabs *GroupTabs `protobuf:"bytes,9,opt,name=group_tabs,json=groupTabs,proto3,oneof"`
 }
 

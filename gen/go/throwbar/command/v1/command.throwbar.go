@@ -16,7 +16,7 @@ var ErrUnsupported = errors.New("the command is not supported here")
 type TabsHandler interface {
 	// Open a web page in a new tab.
 	OpenTab(context.Context, *OpenTab) (*OpenTab_Result, error)
-	// Close tabs. To bring them back: restoreTabs.
+	// Close tabs. restoreTabs brings them back.
 	CloseTabs(context.Context, *CloseTabs) (*CloseTabs_Result, error)
 	// Close every tab of a device whose address matches.
 	CloseTabsByUrl(context.Context, *CloseTabsByUrl) (*CloseTabsByUrl_Result, error)
@@ -30,7 +30,7 @@ type TabsHandler interface {
 	PinTabs(context.Context, *PinTabs) (*PinTabs_Result, error)
 	// Mute or unmute tabs.
 	MuteTabs(context.Context, *MuteTabs) (*MuteTabs_Result, error)
-	// Group tabs of one window.
+	// Group tabs.
 	GroupTabs(context.Context, *GroupTabs) (*GroupTabs_Result, error)
 	// Take tabs out of their groups.
 	UngroupTabs(context.Context, *UngroupTabs) (*UngroupTabs_Result, error)

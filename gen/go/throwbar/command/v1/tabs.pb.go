@@ -89,7 +89,7 @@ func (x *OpenTab) GetActive() bool {
 	return false
 }
 
-// Close tabs. To bring them back: restoreTabs.
+// Close tabs. restoreTabs brings them back.
 type CloseTabs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ids of the tabs to close.
@@ -474,7 +474,7 @@ func (x *MuteTabs) GetMuted() bool {
 	return false
 }
 
-// Group tabs of one window.
+// Group tabs.
 type GroupTabs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ids of the tabs to group.
@@ -485,7 +485,7 @@ type GroupTabs struct {
 	Colour *Colour `protobuf:"varint,3,opt,name=colour,proto3,enum=throwbar.command.v1.Colour,oneof" json:"colour,omitempty"`
 	// Needed for tabs of several windows.
 	WindowId *string `protobuf:"bytes,4,opt,name=window_id,json=windowId,proto3,oneof" json:"window_id,omitempty"`
-	// Unpin pinned tabs first.
+	// Unpin tabs to group them.
 	AllowUnpin    *bool `protobuf:"varint,5,opt,name=allow_unpin,json=allowUnpin,proto3,oneof" json:"allow_unpin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -671,7 +671,7 @@ type SaveTabs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ids of the tabs to save.
 	TabIds []string `protobuf:"bytes,1,rep,name=tab_ids,json=tabIds,proto3" json:"tab_ids,omitempty"`
-	// Close them once saved.
+	// Close them too.
 	Close         *bool `protobuf:"varint,2,opt,name=close,proto3,oneof" json:"close,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

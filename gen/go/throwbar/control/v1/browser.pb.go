@@ -94,7 +94,7 @@ func (x *DeviceState) GetFreshness() *Freshness {
 // SearchTabsRequest asks for tabs by words.
 type SearchTabsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// All words have to occur.
+	// All words must occur.
 	Query string `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
 	// Only this device.
 	DeviceId *string `protobuf:"bytes,2,opt,name=device_id,json=deviceId,proto3,oneof" json:"device_id,omitempty"`
@@ -958,13 +958,12 @@ const file_throwbar_control_v1_browser_proto_rawDesc = "" +
 	"\vDeviceState\x12!\n" +
 	"\tdevice_id\x18\x01 \x01(\tB\x04\xd0\xf3\x18\x05R\bdeviceId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12<\n" +
-	"\tfreshness\x18\x03 \x01(\v2\x1e.throwbar.control.v1.FreshnessR\tfreshness\"\xeb\x01\n" +
+	"\tfreshness\x18\x03 \x01(\v2\x1e.throwbar.control.v1.FreshnessR\tfreshness\"\xef\x01\n" +
 	"\x11SearchTabsRequest\x12 \n" +
 	"\x05query\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x05query\x12-\n" +
-	"\tdevice_id\x18\x02 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x05H\x00R\bdeviceId\x88\x01\x01\x12,\n" +
-	"\tpage_size\x18\x03 \x01(\rB\n" +
-	"\xbaH\a*\x05\x18\xe8\a(\x01H\x01R\bpageSize\x88\x01\x01\x12,\n" +
+	"\tdevice_id\x18\x02 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x05H\x00R\bdeviceId\x88\x01\x01\x120\n" +
+	"\tpage_size\x18\x03 \x01(\rB\x0e\xbaH\a*\x05\x18\xe8\a(\x01\xe0\xf3\x18\x01H\x01R\bpageSize\x88\x01\x01\x12,\n" +
 	"\n" +
 	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02H\x02R\tpageToken\x88\x01\x01B\f\n" +
 	"\n" +
@@ -976,12 +975,11 @@ const file_throwbar_control_v1_browser_proto_rawDesc = "" +
 	"\x04tabs\x18\x01 \x03(\v2\x18.throwbar.command.v1.TabR\x04tabs\x12:\n" +
 	"\adevices\x18\x02 \x03(\v2 .throwbar.control.v1.DeviceStateR\adevices\x12\x14\n" +
 	"\x05total\x18\x03 \x01(\rR\x05total\x12&\n" +
-	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\"\x84\x02\n" +
+	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\"\x88\x02\n" +
 	"\x0fListTabsRequest\x12-\n" +
 	"\tdevice_id\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x05H\x00R\bdeviceId\x88\x01\x01\x12-\n" +
-	"\twindow_id\x18\x02 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x02H\x01R\bwindowId\x88\x01\x01\x12,\n" +
-	"\tpage_size\x18\x03 \x01(\rB\n" +
-	"\xbaH\a*\x05\x18\xe8\a(\x01H\x02R\bpageSize\x88\x01\x01\x12,\n" +
+	"\twindow_id\x18\x02 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x02H\x01R\bwindowId\x88\x01\x01\x120\n" +
+	"\tpage_size\x18\x03 \x01(\rB\x0e\xbaH\a*\x05\x18\xe8\a(\x01\xe0\xf3\x18\x01H\x02R\bpageSize\x88\x01\x01\x12,\n" +
 	"\n" +
 	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02H\x03R\tpageToken\x88\x01\x01B\f\n" +
 	"\n" +
@@ -995,11 +993,10 @@ const file_throwbar_control_v1_browser_proto_rawDesc = "" +
 	"\x04tabs\x18\x01 \x03(\v2\x18.throwbar.command.v1.TabR\x04tabs\x12:\n" +
 	"\adevices\x18\x02 \x03(\v2 .throwbar.control.v1.DeviceStateR\adevices\x12\x14\n" +
 	"\x05total\x18\x03 \x01(\rR\x05total\x12&\n" +
-	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\"\xca\x01\n" +
+	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\"\xce\x01\n" +
 	"\x12ListWindowsRequest\x12-\n" +
-	"\tdevice_id\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x05H\x00R\bdeviceId\x88\x01\x01\x12,\n" +
-	"\tpage_size\x18\x02 \x01(\rB\n" +
-	"\xbaH\a*\x05\x18\xe8\a(\x01H\x01R\bpageSize\x88\x01\x01\x12,\n" +
+	"\tdevice_id\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x05H\x00R\bdeviceId\x88\x01\x01\x120\n" +
+	"\tpage_size\x18\x02 \x01(\rB\x0e\xbaH\a*\x05\x18\xe8\a(\x01\xe0\xf3\x18\x01H\x01R\bpageSize\x88\x01\x01\x12,\n" +
 	"\n" +
 	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02H\x02R\tpageToken\x88\x01\x01B\f\n" +
 	"\n" +
@@ -1010,11 +1007,10 @@ const file_throwbar_control_v1_browser_proto_rawDesc = "" +
 	"\x13ListWindowsResponse\x125\n" +
 	"\awindows\x18\x01 \x03(\v2\x1b.throwbar.command.v1.WindowR\awindows\x12:\n" +
 	"\adevices\x18\x02 \x03(\v2 .throwbar.control.v1.DeviceStateR\adevices\x12&\n" +
-	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\xcc\x01\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\xd0\x01\n" +
 	"\x14ListTabGroupsRequest\x12-\n" +
-	"\tdevice_id\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x05H\x00R\bdeviceId\x88\x01\x01\x12,\n" +
-	"\tpage_size\x18\x02 \x01(\rB\n" +
-	"\xbaH\a*\x05\x18\xe8\a(\x01H\x01R\bpageSize\x88\x01\x01\x12,\n" +
+	"\tdevice_id\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x05H\x00R\bdeviceId\x88\x01\x01\x120\n" +
+	"\tpage_size\x18\x02 \x01(\rB\x0e\xbaH\a*\x05\x18\xe8\a(\x01\xe0\xf3\x18\x01H\x01R\bpageSize\x88\x01\x01\x12,\n" +
 	"\n" +
 	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02H\x02R\tpageToken\x88\x01\x01B\f\n" +
 	"\n" +
@@ -1025,11 +1021,10 @@ const file_throwbar_control_v1_browser_proto_rawDesc = "" +
 	"\x15ListTabGroupsResponse\x125\n" +
 	"\x06groups\x18\x01 \x03(\v2\x1d.throwbar.command.v1.TabGroupR\x06groups\x12:\n" +
 	"\adevices\x18\x02 \x03(\v2 .throwbar.control.v1.DeviceStateR\adevices\x12&\n" +
-	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\xcc\x01\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\xd0\x01\n" +
 	"\x14CountByDomainRequest\x12-\n" +
-	"\tdevice_id\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x05H\x00R\bdeviceId\x88\x01\x01\x12,\n" +
-	"\tpage_size\x18\x02 \x01(\rB\n" +
-	"\xbaH\a*\x05\x18\xe8\a(\x01H\x01R\bpageSize\x88\x01\x01\x12,\n" +
+	"\tdevice_id\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x05H\x00R\bdeviceId\x88\x01\x01\x120\n" +
+	"\tpage_size\x18\x02 \x01(\rB\x0e\xbaH\a*\x05\x18\xe8\a(\x01\xe0\xf3\x18\x01H\x01R\bpageSize\x88\x01\x01\x12,\n" +
 	"\n" +
 	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02H\x02R\tpageToken\x88\x01\x01B\f\n" +
 	"\n" +
@@ -1043,12 +1038,11 @@ const file_throwbar_control_v1_browser_proto_rawDesc = "" +
 	"\x15CountByDomainResponse\x12:\n" +
 	"\adomains\x18\x01 \x03(\v2 .throwbar.control.v1.DomainCountR\adomains\x12:\n" +
 	"\adevices\x18\x02 \x03(\v2 .throwbar.control.v1.DeviceStateR\adevices\x12&\n" +
-	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\xf4\x01\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\xf8\x01\n" +
 	"\x14ListSavedTabsRequest\x12-\n" +
 	"\tdevice_id\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xd0\xf3\x18\x05H\x00R\bdeviceId\x88\x01\x01\x12\x1b\n" +
-	"\x06closed\x18\x02 \x01(\bH\x01R\x06closed\x88\x01\x01\x12,\n" +
-	"\tpage_size\x18\x03 \x01(\rB\n" +
-	"\xbaH\a*\x05\x18\xe8\a(\x01H\x02R\bpageSize\x88\x01\x01\x12,\n" +
+	"\x06closed\x18\x02 \x01(\bH\x01R\x06closed\x88\x01\x01\x120\n" +
+	"\tpage_size\x18\x03 \x01(\rB\x0e\xbaH\a*\x05\x18\xe8\a(\x01\xe0\xf3\x18\x01H\x02R\bpageSize\x88\x01\x01\x12,\n" +
 	"\n" +
 	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02H\x03R\tpageToken\x88\x01\x01B\f\n" +
 	"\n" +

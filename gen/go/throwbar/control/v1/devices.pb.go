@@ -1398,12 +1398,11 @@ const file_throwbar_control_v1_devices_proto_rawDesc = "" +
 	"\aactions\x18\v \x03(\tR\aactions\x128\n" +
 	"\n" +
 	"clock_skew\x18\f \x01(\v2\x19.google.protobuf.DurationR\tclockSkew\x12\x16\n" +
-	"\x06paused\x18\r \x01(\bR\x06paused\"\xc3\x01\n" +
+	"\x06paused\x18\r \x01(\bR\x06paused\"\xc7\x01\n" +
 	"\x12ListDevicesRequest\x12$\n" +
 	"\vonline_only\x18\x01 \x01(\bH\x00R\n" +
-	"onlineOnly\x88\x01\x01\x12,\n" +
-	"\tpage_size\x18\x02 \x01(\rB\n" +
-	"\xbaH\a*\x05\x18\xe8\a(\x01H\x01R\bpageSize\x88\x01\x01\x12,\n" +
+	"onlineOnly\x88\x01\x01\x120\n" +
+	"\tpage_size\x18\x02 \x01(\rB\x0e\xbaH\a*\x05\x18\xe8\a(\x01\xe0\xf3\x18\x01H\x01R\bpageSize\x88\x01\x01\x12,\n" +
 	"\n" +
 	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02H\x02R\tpageToken\x88\x01\x01B\x0e\n" +
 	"\f_online_onlyB\f\n" +

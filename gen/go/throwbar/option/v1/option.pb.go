@@ -683,6 +683,14 @@ var file_throwbar_option_v1_option_proto_extTypes = []protoimpl.ExtensionInfo{
 		Filename:      "throwbar/option/v1/option.proto",
 	},
 	{
+		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
+		ExtensionType: (*bool)(nil),
+		Field:         51004,
+		Name:          "throwbar.option.v1.unadvertised",
+		Tag:           "varint,51004,opt,name=unadvertised",
+		Filename:      "throwbar/option/v1/option.proto",
+	},
+	{
 		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
 		ExtensionType: (*Access)(nil),
 		Field:         51001,
@@ -726,6 +734,10 @@ var (
 	//
 	// optional bool requires_approval = 51003;
 	E_RequiresApproval = &file_throwbar_option_v1_option_proto_extTypes[4]
+	// The model is not told of the argument and gets on without it. Accepted, never advertised; not for one that has to be set.
+	//
+	// optional bool unadvertised = 51004;
+	E_Unadvertised = &file_throwbar_option_v1_option_proto_extTypes[5]
 )
 
 // Extension fields to descriptorpb.MethodOptions.
@@ -733,11 +745,11 @@ var (
 	// Who may call the method.
 	//
 	// optional throwbar.option.v1.Access access = 51001;
-	E_Access = &file_throwbar_option_v1_option_proto_extTypes[5]
+	E_Access = &file_throwbar_option_v1_option_proto_extTypes[6]
 	// Set where the method is offered to the model.
 	//
 	// optional throwbar.option.v1.Tool tool = 51002;
-	E_Tool = &file_throwbar_option_v1_option_proto_extTypes[6]
+	E_Tool = &file_throwbar_option_v1_option_proto_extTypes[7]
 )
 
 var File_throwbar_option_v1_option_proto protoreflect.FileDescriptor
@@ -807,7 +819,8 @@ const file_throwbar_option_v1_option_proto_rawDesc = "" +
 	"\bfacility\x12\x1f.google.protobuf.MessageOptions\x18\xba\x8e\x03 \x01(\v2\x1c.throwbar.option.v1.FacilityR\bfacility:=\n" +
 	"\tsensitive\x12\x1d.google.protobuf.FieldOptions\x18\xb9\x8e\x03 \x01(\bR\tsensitive:S\n" +
 	"\x06target\x12\x1d.google.protobuf.FieldOptions\x18\xba\x8e\x03 \x01(\x0e2\x1a.throwbar.option.v1.TargetR\x06target:L\n" +
-	"\x11requires_approval\x12\x1d.google.protobuf.FieldOptions\x18\xbb\x8e\x03 \x01(\bR\x10requiresApproval:T\n" +
+	"\x11requires_approval\x12\x1d.google.protobuf.FieldOptions\x18\xbb\x8e\x03 \x01(\bR\x10requiresApproval:C\n" +
+	"\funadvertised\x12\x1d.google.protobuf.FieldOptions\x18\xbc\x8e\x03 \x01(\bR\funadvertised:T\n" +
 	"\x06access\x12\x1e.google.protobuf.MethodOptions\x18\xb9\x8e\x03 \x01(\v2\x1a.throwbar.option.v1.AccessR\x06access:N\n" +
 	"\x04tool\x12\x1e.google.protobuf.MethodOptions\x18\xba\x8e\x03 \x01(\v2\x18.throwbar.option.v1.ToolR\x04toolB:Z8throwbar.dev/throwbar/gen/go/throwbar/option/v1;optionv1b\x06proto3"
 
@@ -853,17 +866,18 @@ var file_throwbar_option_v1_option_proto_depIdxs = []int32{
 	11, // 9: throwbar.option.v1.sensitive:extendee -> google.protobuf.FieldOptions
 	11, // 10: throwbar.option.v1.target:extendee -> google.protobuf.FieldOptions
 	11, // 11: throwbar.option.v1.requires_approval:extendee -> google.protobuf.FieldOptions
-	12, // 12: throwbar.option.v1.access:extendee -> google.protobuf.MethodOptions
-	12, // 13: throwbar.option.v1.tool:extendee -> google.protobuf.MethodOptions
-	5,  // 14: throwbar.option.v1.command:type_name -> throwbar.option.v1.Command
-	8,  // 15: throwbar.option.v1.facility:type_name -> throwbar.option.v1.Facility
-	2,  // 16: throwbar.option.v1.target:type_name -> throwbar.option.v1.Target
-	6,  // 17: throwbar.option.v1.access:type_name -> throwbar.option.v1.Access
-	7,  // 18: throwbar.option.v1.tool:type_name -> throwbar.option.v1.Tool
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	14, // [14:19] is the sub-list for extension type_name
-	7,  // [7:14] is the sub-list for extension extendee
+	11, // 12: throwbar.option.v1.unadvertised:extendee -> google.protobuf.FieldOptions
+	12, // 13: throwbar.option.v1.access:extendee -> google.protobuf.MethodOptions
+	12, // 14: throwbar.option.v1.tool:extendee -> google.protobuf.MethodOptions
+	5,  // 15: throwbar.option.v1.command:type_name -> throwbar.option.v1.Command
+	8,  // 16: throwbar.option.v1.facility:type_name -> throwbar.option.v1.Facility
+	2,  // 17: throwbar.option.v1.target:type_name -> throwbar.option.v1.Target
+	6,  // 18: throwbar.option.v1.access:type_name -> throwbar.option.v1.Access
+	7,  // 19: throwbar.option.v1.tool:type_name -> throwbar.option.v1.Tool
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	15, // [15:20] is the sub-list for extension type_name
+	7,  // [7:15] is the sub-list for extension extendee
 	0,  // [0:7] is the sub-list for field type_name
 }
 
@@ -879,7 +893,7 @@ func file_throwbar_option_v1_option_proto_init() {
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_throwbar_option_v1_option_proto_rawDesc), len(file_throwbar_option_v1_option_proto_rawDesc)),
 			NumEnums:      5,
 			NumMessages:   4,
-			NumExtensions: 7,
+			NumExtensions: 8,
 			NumServices:   0,
 		},
 		GoTypes:           file_throwbar_option_v1_option_proto_goTypes,

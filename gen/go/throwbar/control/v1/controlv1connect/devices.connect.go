@@ -99,7 +99,7 @@ var (
 
 // DevicesServiceClient is a client for the throwbar.control.v1.DevicesService service.
 type DevicesServiceClient interface {
-	// List devices and which of them are online.
+	// List devices and which are online.
 	ListDevices(context.Context, *v1.ListDevicesRequest) (*v1.ListDevicesResponse, error)
 	// Give a device another name.
 	RenameDevice(context.Context, *v1.RenameDeviceRequest) (*v1.RenameDeviceResponse, error)
@@ -120,7 +120,7 @@ func NewDevicesServiceClient(client *connect.Client) DevicesServiceClient {
 
 // DevicesServiceHandler is an implementation of the throwbar.control.v1.DevicesService service.
 type DevicesServiceHandler interface {
-	// List devices and which of them are online.
+	// List devices and which are online.
 	ListDevices(context.Context, *v1.ListDevicesRequest) (*v1.ListDevicesResponse, error)
 	// Give a device another name.
 	RenameDevice(context.Context, *v1.RenameDeviceRequest) (*v1.RenameDeviceResponse, error)
