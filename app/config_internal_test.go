@@ -287,6 +287,20 @@ extra: 1
 	}
 }
 
+// TestDoctorAndABadConfiguration has doctor name the first of several problems, in one line.
+func TestDoctorAndABadConfiguration(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(path, []byte("extra: 1\nagent_limits: {rounds: 0}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	state, text := (&doctor{server: "http://127.0.0.1:1", file: path, env: environment()}).lookProviders(t.Context())
+	want := "c.yaml has 2 problems, which `throwbar serve` lists; the first is " + path + `:1: unknown field "extra"`
+	if state != hopFailed || !strings.HasPrefix(text, want) || strings.Contains(text, "\n") {
+		t.Errorf("%s: %s", state, text)
+	}
+}
+
 // TestConfigAndVariables has a file beside the variables that did its work before.
 func TestConfigAndVariables(t *testing.T) {
 	t.Parallel()
