@@ -238,7 +238,7 @@ func TestConfigProblemsAllAtOnce(t *testing.T) {
 	t.Parallel()
 	got := load(t, `models:
 - name: a
-  modle: x
+  modl: x
   base_url: not an address
   key_file: nowhere
   key_env: NO_SUCH
@@ -262,7 +262,7 @@ extra: 1
 		t.Fatal("no error")
 	}
 	want := []string{
-		`:3: unknown field "modle"`,
+		`:3: unknown field "modl"`,
 		":4: the model a: ",
 		":6: the model a has key_file and key_env: ",
 		":7: a second model with the name a: line 2 has the first",

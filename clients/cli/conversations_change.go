@@ -165,7 +165,7 @@ func (p *program) conversationsCreateVerb() *cobra.Command {
 		Use:   "create",
 		Short: "Begin a conversation without saying anything in it yet",
 		Example: "  throwbar conversations create --title \"Tabs of the trip\" --prompt-file trip.txt\n" +
-			"  throwbar conversations create --only tabs --deny closeTabsByUrl --model small",
+			"  throwbar conversations create --only browser,devices --model small",
 		Args: p.takes(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			text, _, err := ask.text(p.Stdin, c.Flags())
