@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -123,6 +124,8 @@ func (ask *settingsAsk) text(stdin io.Reader, flags *pflag.FlagSet) (text string
 		return "", false, Errorf(Invalid, "--prompt-file %s: %w", ask.file, err)
 	case len(raw) > maxPrompt:
 		return "", false, Errorf(Invalid, "--prompt-file %s is longer than %s", ask.file, talk.Size(maxPrompt))
+	case !utf8.Valid(raw):
+		return "", false, Errorf(Invalid, "--prompt-file %s is not UTF-8", ask.file)
 	}
 	return strings.TrimRight(string(raw), "\n"), true, nil
 }

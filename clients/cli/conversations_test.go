@@ -2,6 +2,8 @@ package cli_test
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -177,6 +179,12 @@ func TestTextsNeedNoQuotes(t *testing.T) {
 	for _, words := range [][]string{{"rename", "3f2b", " "}, {"send", "3f2b", ""}} {
 		f.run(t, append([]string{"conversations"}, words...)...).check(t, 2, "that is not empty")
 	}
+	f.run(t, "conversations", "send", "3f2b", "one", "\xff").check(t, 2, "needs a message in UTF-8")
+	prompt := filepath.Join(t.TempDir(), "prompt")
+	if err := os.WriteFile(prompt, []byte("Be \xff."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.run(t, "conversations", "settings", "3f2b", "--prompt-file", prompt).check(t, 2, "is not UTF-8")
 }
 
 func TestConversationsWatchAndHistory(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -258,8 +259,11 @@ func (p *program) takesText(names ...string) cobra.PositionalArgs {
 		if len(words) < len(names) {
 			return p.takes(names...)(c, words)
 		}
-		if strings.TrimSpace(strings.Join(words[last:], "")) == "" {
+		switch text := strings.Join(words[last:], " "); {
+		case strings.TrimSpace(text) == "":
 			return Errorf(Invalid, "%s needs %s that is not empty", c.CommandPath(), names[last])
+		case !utf8.ValidString(text):
+			return Errorf(Invalid, "%s needs %s in UTF-8", c.CommandPath(), names[last])
 		}
 		return nil
 	}
