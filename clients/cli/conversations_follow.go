@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -122,6 +123,9 @@ func (p *program) editQueued(
 	}
 	if strings.TrimSpace(text) == "" {
 		return Errorf(Invalid, "edit needs what the message says now")
+	}
+	if !utf8.ValidString(text) {
+		return Errorf(Invalid, "edit needs what the message says now in UTF-8")
 	}
 	answer, err := s.Agent.EditQueued(ctx, &agentv1.EditQueuedRequest{ConversationId: id, MessageId: message, Message: text})
 	if err != nil {
