@@ -2,12 +2,15 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -46,9 +49,9 @@ func readConfig(path string, env func(string) string, log *slog.Logger) (*fileCo
 			slog.String("file", path))
 	}
 	p := newParse(path)
-	config := p.parse(raw)
+	config, read := p.parse(raw)
 	out := &fileConfig{path: path, config: config}
-	if len(p.problems) == 0 {
+	if read { // what is wrong with one field hides nothing that is wrong with another
 		out.models = p.check(config, env, log)
 	}
 	if err := p.err(); err != nil {
@@ -81,10 +84,16 @@ func readSmall(path string, limit int64) ([]byte, os.FileInfo, error) {
 	return raw, info, nil
 }
 
+// problem is one thing that is wrong, with the number of its line.
+type problem struct {
+	line int
+	text string
+}
+
 // parse collects what is wrong with a configuration.
 type parse struct {
 	path     string
-	problems []string
+	problems []problem
 	// nodes says where a message was written.
 	nodes map[proto.Message]*yaml.Node
 }
@@ -93,46 +102,47 @@ func newParse(path string) *parse {
 	return &parse{path: path, nodes: make(map[proto.Message]*yaml.Node)}
 }
 
-// err is one error for all problems, nil if there is none.
+// err is one error for all problems in the order of their lines, nil if there is none.
 func (p *parse) err() error {
-	switch len(p.problems) {
+	slices.SortStableFunc(p.problems, func(a, b problem) int { return cmp.Compare(a.line, b.line) })
+	var list []string
+	for _, one := range p.problems {
+		list = append(list, fmt.Sprintf("%s:%d: %s", p.path, one.line, one.text))
+	}
+	switch len(list) {
 	case 0:
 		return nil
 	case 1:
-		return cli.Errorf(cli.Invalid, "%s", p.problems[0])
+		return cli.Errorf(cli.Invalid, "%s", list[0])
 	}
-	return &cli.Exit{
-		Code: cli.Invalid, Err: fmt.Errorf("%s has %d problems", filepath.Base(p.path), len(p.problems)), List: p.problems,
-	}
+	return &cli.Exit{Code: cli.Invalid, Err: fmt.Errorf("%s has %d problems", filepath.Base(p.path), len(list)), List: list}
 }
 
 func (p *parse) problem(line int, format string, args ...any) {
-	text := fmt.Sprintf("%s:%d: %s", p.path, line, fmt.Sprintf(format, args...))
-	for _, known := range p.problems {
-		if known == text {
-			return
-		}
+	one := problem{line, fmt.Sprintf(format, args...)}
+	if !slices.Contains(p.problems, one) {
+		p.problems = append(p.problems, one)
 	}
-	p.problems = append(p.problems, text)
 }
 
-// parse reads the text of a configuration. What it returns is whole only if there are no problems.
-func (p *parse) parse(raw []byte) *configv1.Config {
+// parse reads the text of a configuration, and says whether its fields could be read. What it returns is whole only if there
+// are no problems.
+func (p *parse) parse(raw []byte) (*configv1.Config, bool) {
 	config := &configv1.Config{}
 	text, ok := p.plain(raw)
 	if !ok || !p.document(text) {
-		return config
+		return config, false
 	}
 	validator, err := protovalidate.New(protovalidate.WithMessages(config))
 	if err != nil { // not reachable: the rules are the program's own
 		p.problem(1, "%v", err)
-		return config
+		return config, false
 	}
 	err = protoyaml.UnmarshalOptions{
 		Path: p.path, Validator: asValidator{validator}, CustomUnmarshaler: p,
 	}.Unmarshal(text, config)
 	p.reported(err)
-	return config
+	return config, true
 }
 
 // plain is the text with the line ends that are counted alike everywhere.
@@ -226,9 +236,13 @@ func (p *parse) Unmarshal(node *yaml.Node, message proto.Message) (bool, error) 
 	if node.Kind != yaml.MappingNode {
 		return false, nil
 	}
+	_, limits := message.(*configv1.AgentLimits)
 	fields := message.ProtoReflect().Descriptor().Fields()
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i].Value, node.Content[i+1]
+		if limits && value.Kind == yaml.ScalarNode && value.Value == "0" {
+			p.problem(value.Line, "%s: 0 would not mean none but the default: write 1 or more, or leave the line out", key)
+		}
 		field := fields.ByTextName(key)
 		if field == nil {
 			field = fields.ByJSONName(key)
@@ -283,15 +297,23 @@ func (p *parse) reported(err error) {
 		p.problem(1, "%v", err)
 		return
 	}
+	rule := regexp.MustCompile(`^\S+: .*\([a-z0-9_.]+\)$`)
+	plain := strings.NewReplacer("strconv.ParseUint: parsing ", "", "strconv.ParseInt: parsing ", "", "in list [, ", "in list [")
+	unread := make(map[string]bool) // places whose value could not be read: that it breaks a rule as well says nothing
 	for _, one := range joined.Unwrap() {
 		first, _, _ := strings.Cut(one.Error(), "\n")
 		where, text, _ := strings.Cut(strings.TrimPrefix(first, p.path+":"), " ")
 		line := 1
 		_, _ = fmt.Sscanf(where, "%d:", &line)
+		if !rule.MatchString(text) {
+			unread[where] = true
+		} else if unread[where] {
+			continue
+		}
 		if !strings.HasPrefix(text, "unknown field") { // whose words are names
 			text = withoutKeys(text)
 		}
-		p.problem(line, "%s", text)
+		p.problem(line, "%s", plain.Replace(text))
 	}
 }
 
@@ -313,4 +335,19 @@ func (p *parse) line(message proto.Message, field string) int {
 		}
 	}
 	return node.Line
+}
+
+// unread says whether a message has a key that nobody knows, which may be one that seems to be left out.
+func (p *parse) unread(message proto.Message) bool {
+	node := p.nodes[message]
+	if node == nil || node.Kind != yaml.MappingNode {
+		return true
+	}
+	fields := message.ProtoReflect().Descriptor().Fields()
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if key := node.Content[i].Value; fields.ByTextName(key) == nil && fields.ByJSONName(key) == nil {
+			return true
+		}
+	}
+	return false
 }

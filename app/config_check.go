@@ -9,7 +9,10 @@ import (
 	"strings"
 
 	"throwbar.dev/throwbar/agent/model"
+	"throwbar.dev/throwbar/agent/tool"
 	"throwbar.dev/throwbar/agent/tool/schema"
+	"throwbar.dev/throwbar/catalog"
+	"throwbar.dev/throwbar/gen"
 	configv1 "throwbar.dev/throwbar/gen/go/throwbar/config/v1"
 )
 
@@ -24,25 +27,56 @@ func (p *parse) check(config *configv1.Config, env func(string) string, log *slo
 	agents := make(map[string]int)
 	for _, a := range config.GetAgents() {
 		p.unique(agents, "agent", a.GetName(), p.line(a, "name"))
-		for i, name := range a.GetModels() {
-			if lines[name] == 0 {
-				p.problem(p.line(a, "models"), "the agent %s names the model %s, which the file does not have", a.GetName(), name)
-			}
-			if slices.Contains(a.GetModels()[:i], name) {
-				p.problem(p.line(a, "models"), "the agent %s names the model %s twice", a.GetName(), name)
-			}
+		p.agentModels(a, lines)
+	}
+	p.agentTools(config.GetAgents())
+	return models
+}
+
+// agentModels looks at the models that an agent names, by the lines of those that the file has.
+func (p *parse) agentModels(a *configv1.AgentDefinition, lines map[string]int) {
+	for i, name := range a.GetModels() {
+		if lines[name] == 0 {
+			p.problem(p.line(a, "models"), "the agent %s names the model %s, which the file does not have", a.GetName(), name)
 		}
+		if slices.Contains(a.GetModels()[:i], name) {
+			p.problem(p.line(a, "models"), "the agent %s names the model %s twice", a.GetName(), name)
+		}
+	}
+}
+
+// agentTools looks at the tools that agents name: one that does not exist would be told only to whoever starts the agent.
+func (p *parse) agentTools(agents []*configv1.AgentDefinition) {
+	if len(agents) == 0 {
+		return
+	}
+	catalogue, err := catalog.New(gen.Descriptors)
+	if err != nil { // not reachable: they are the program's own
+		p.problem(1, "%v", err)
+		return
+	}
+	tools, err := tool.NewSet(catalogue)
+	if err != nil { // not reachable either
+		p.problem(1, "%v", err)
+		return
+	}
+	for _, a := range agents {
 		for i, name := range a.GetTools() {
 			if slices.Contains(a.GetTools()[:i], name) {
 				p.problem(p.line(a, "tools"), "the agent %s names the tool %s twice", a.GetName(), name)
 			}
 		}
+		if err := tools.Check(tools.Listed(a.GetTools())); err != nil && len(a.GetTools()) > 0 {
+			p.problem(p.line(a, "tools"), "the agent %s: %s", a.GetName(), withoutKeys(err.Error()))
+		}
 	}
-	return models
 }
 
-// unique notes a name, which may be there once.
+// unique notes a name, which may be there once. That there is none at all is said by its rule.
 func (p *parse) unique(lines map[string]int, what, name string, line int) {
+	if name == "" {
+		return
+	}
 	if lines[name] > 0 {
 		p.problem(line, "a second %s with the name %s: line %d has the first", what, name, lines[name])
 		return
@@ -65,7 +99,7 @@ func (p *parse) model(m *configv1.Model, env func(string) string, log *slog.Logg
 		p.problem(p.line(m, "base_url"), "the model %s: %v", m.GetName(), err)
 	}
 	switch base, err := url.Parse(out.BaseURL); {
-	case out.BaseURL == "" && m.GetKeyFile() == "" && m.GetKeyEnv() == "":
+	case out.BaseURL == "" && m.GetKeyFile() == "" && m.GetKeyEnv() == "" && !p.unread(m):
 		p.problem(p.line(m, "name"), "the model %s has no key: name its file with key_file or its variable with key_env, or set "+
 			"base_url for a server that wants none", m.GetName())
 	case err == nil && base.Scheme == "http" && out.Key != "" && !isLoopback(base.Hostname()):

@@ -201,8 +201,11 @@ func TestConfigProblems(t *testing.T) {
 		"negative":             {local + "  context_tokens: -1\n", []string{":4: "}},
 		"agent":                {"agents:\n- name: A\n", []string{":2: agents[0].name", "agents[0].description", "agents[0].tools"}},
 		"same model":           {local + "- name: a\n  base_url: http://127.0.0.1:1/v1\n", []string{":4: a second model with the name a: line 2 has the first"}},
-		"same agent":           {"agents:\n- {name: a, description: d, tools: [x]}\n- {name: a, description: d, tools: [x, x]}\n", []string{":3: a second agent with the name a", ":3: the agent a names the tool x twice"}},
-		"unknown model":        {local + "agents:\n- name: b\n  description: d\n  tools: [x]\n  models: [a, c, a]\n", []string{":8: the agent b names the model c", ":8: the agent b names the model a twice"}},
+		"same agent":           {"agents:\n- {name: a, description: d, tools: [tabs]}\n- {name: a, description: d, tools: [tabs, tabs]}\n", []string{":3: a second agent with the name a", ":3: the agent a names the tool tabs twice"}},
+		"unknown tool":         {"agents:\n- name: a\n  description: d\n  tools: [serchTabs, tabs, nosuch]\n", []string{`:4: the agent a: there is no tool or group "serchTabs": did you mean searchTabs?; there is no tool or group "nosuch"`}},
+		"half of a pair":       {"agents:\n- {name: a, description: d, tools: [tabs, summonAgent]}\n", []string{":2: the agent a: summonAgent makes no sense without retrieveAgent: grant both"}},
+		"no limit":             {"agent_limits:\n  wakes: 0\n  turnTokens: 0\n", []string{":2: wakes: 0 would not mean none but the default", ":3: turnTokens: 0 would"}},
+		"unknown model":        {local + "agents:\n- name: b\n  description: d\n  tools: [tabs]\n  models: [a, c, a]\n", []string{":8: the agent b names the model c", ":8: the agent b names the model a twice"}},
 		"two keys":             {local + "  key_file: key\n  key_env: MODEL_KEY\n", []string{":5: the model a has key_file and key_env"}},
 		"no variable":          {local + "  key_env: NO_SUCH\n", []string{":4: the model a: the variable NO_SUCH is not set"}},
 		"no key file":          {local + "  key_file: nowhere\n", []string{":4: the model a: open "}},
@@ -226,6 +229,75 @@ func TestConfigProblems(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestConfigProblemsAllAtOnce has a mistake in nearly every line. All of them are told in one run, each once, in the order of
+// their lines, whether a field cannot be read, breaks a rule of its own, or does not go with another.
+func TestConfigProblemsAllAtOnce(t *testing.T) {
+	t.Parallel()
+	got := load(t, `models:
+- name: a
+  modl: x
+  base_url: not an address
+  key_file: nowhere
+  key_env: NO_SUCH
+- name: a
+  context_tokens: -5
+  effort: huge
+  idle_timeout: 10 minutes
+  profile: strange
+  switches:
+    stream_options: maybe
+agents:
+- name: r
+  models: [zzz]
+  tools: [nosuchtool]
+agent_limits:
+  rounds: 0
+  depth: 99999999999
+extra: 1
+`)
+	if got.err == nil {
+		t.Fatal("no error")
+	}
+	want := []string{
+		`:3: unknown field "modl"`,
+		":4: the model a: ",
+		":6: the model a has key_file and key_env: ",
+		":7: a second model with the name a: line 2 has the first",
+		":7: the model a has no key: ",
+		`:8: invalid integer: "-5": invalid syntax`,
+		":9: models[1].effort: must be in list [none, low, medium, high, max]",
+		":10: invalid duration: ",
+		`:11: profile: "strange" is none of portable`,
+		`:13: expected bool, got "maybe"`,
+		":15: agents[0].description: ",
+		":16: the agent r names the model zzz, which the file does not have",
+		`:17: the agent r: there is no tool or group "nosuchtool"`,
+		":19: rounds: 0 would not mean none",
+		":20: integer is too large",
+		`:21: unknown field "extra"`,
+	}
+	lines := strings.Split(got.err.Error(), "\n")[1:]
+	for i := range max(len(want), len(lines)) {
+		if i >= len(want) || i >= len(lines) || !strings.Contains(lines[i], want[min(i, len(want)-1)]) {
+			t.Fatalf("problem %d, want %q in\n%s", i, want[min(i, len(want)-1)], got.err)
+		}
+	}
+}
+
+// TestDoctorAndABadConfiguration has doctor name the first of several problems, in one line.
+func TestDoctorAndABadConfiguration(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(path, []byte("extra: 1\nagent_limits: {rounds: 0}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	state, text := (&doctor{server: "http://127.0.0.1:1", file: path, env: environment()}).lookProviders(t.Context())
+	want := "c.yaml has 2 problems, which `throwbar serve` lists; the first is " + path + `:1: unknown field "extra"`
+	if state != hopFailed || !strings.HasPrefix(text, want) || strings.Contains(text, "\n") {
+		t.Errorf("%s: %s", state, text)
 	}
 }
 
@@ -331,15 +403,14 @@ func FuzzConfig(f *testing.F) {
 	f.Add([]byte("a: &a [*a]\r\r\n? [x]\n: |+\n  \xff\n...\n---\n"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		p := newParse("c.yaml")
-		config := p.parse(raw)
-		if len(p.problems) == 0 {
+		config, read := p.parse(raw)
+		if read {
 			p.check(config, environment(), slog.New(slog.DiscardHandler))
 		}
 		lines := bytes.Count(raw, []byte("\n")) + bytes.Count(raw, []byte("\r")) + 1
 		for _, problem := range p.problems {
-			var line int
-			if _, err := fmt.Sscanf(problem, "c.yaml:%d: ", &line); err != nil || line < 1 || line > lines+1 {
-				t.Errorf("line %d of %d in %q", line, lines, problem)
+			if problem.line < 1 || problem.line > lines+1 || problem.text == "" {
+				t.Errorf("line %d of %d in %q", problem.line, lines, problem.text)
 			}
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"throwbar.dev/throwbar/agent/model"
+	"throwbar.dev/throwbar/clients/cli"
 )
 
 // lookProviders asks the provider of each model that a server started here would use which models it has. It asks no model
@@ -22,7 +23,7 @@ func (d *doctor) lookProviders(ctx context.Context) (string, string) {
 	}
 	settings, err := setModels(d.file, d.env, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return hopFailed, err.Error()
+		return hopFailed, wrongFile(err)
 	}
 	configs := settings.into(Config{}).models()
 	if len(configs) == 0 {
@@ -39,6 +40,15 @@ func (d *doctor) lookProviders(ctx context.Context) (string, string) {
 		state = hopWarning
 	}
 	return state, strings.Join(details, "; ")
+}
+
+// wrongFile says in one line what is wrong with a configuration file that has a list of problems.
+func wrongFile(err error) string {
+	var exit *cli.Exit
+	if !errors.As(err, &exit) || len(exit.List) == 0 {
+		return err.Error()
+	}
+	return fmt.Sprintf("%v, which `throwbar serve` lists; the first is %s", exit.Err, exit.List[0])
 }
 
 // lookProvider asks the provider of one model.

@@ -105,7 +105,7 @@ func (p *program) approval(ctx context.Context, to *term.Screen, a *controlv1.Ap
 		[2]string{"why", a.GetReason()},
 		[2]string{"rule", rule},
 		[2]string{"deadline", deadline},
-		[2]string{"asked by", names.asker(a) + ", " + originWords(a.GetOrigin())},
+		[2]string{"asked by", names.asker(a) + ", " + originWords(a)},
 		[2]string{"asked", term.When(a.GetCreatedAt().AsTime(), p.Now())},
 		[2]string{"request", a.GetRequestId()},
 		[2]string{"decided", p.decided(a, names)},
@@ -119,11 +119,13 @@ func (p *program) approval(ctx context.Context, to *term.Screen, a *controlv1.Ap
 }
 
 // originWords says where a request comes from.
-func originWords(o controlv1.Origin) string {
-	switch o {
-	case controlv1.Origin_ORIGIN_INTERACTIVE:
+func originWords(a *controlv1.Approval) string {
+	switch o := a.GetOrigin(); {
+	case o == controlv1.Origin_ORIGIN_INTERACTIVE:
 		return "who waits for it"
-	case controlv1.Origin_ORIGIN_BACKGROUND:
+	case o == controlv1.Origin_ORIGIN_BACKGROUND && a.GetConversationId() != "": // somebody may well sit in front of it
+		return "whose turn goes on by itself"
+	case o == controlv1.Origin_ORIGIN_BACKGROUND:
 		return "in the background"
 	default:
 		return "from an unknown origin"

@@ -218,7 +218,7 @@ func (p *program) conversation(ctx context.Context, s *throwbar.Client, ref stri
 		}
 		return answer.GetConversation(), nil
 	case len(several) > 0:
-		return nil, Errorf(Invalid, "%q fits %d conversations: %s. Give one more character", ref, len(several), namesOf(several))
+		return nil, Errorf(Invalid, "%q fits %d conversations: %s. Give more of it", ref, len(several), namesOf(several))
 	case len(ref) >= wholeLength:
 		answer, err := s.Agent.GetConversation(ctx, &agentv1.GetConversationRequest{ConversationId: ref})
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -31,8 +32,12 @@ func (e effort) String() string {
 // Type is the word for the value in the help text.
 func (e effort) Type() string { return "effort" }
 
-// Set takes one of the efforts.
+// Set takes one of the efforts, or nothing for the model's own.
 func (e effort) Set(text string) error {
+	if text == "" {
+		*e.value = ""
+		return nil
+	}
 	return choice{e.value, []string{"none", "low", "medium", "high", "max"}}.Set(text)
 }
 
@@ -53,6 +58,22 @@ func (ask *modelAsk) choice() *agentv1.ModelChoice {
 		return nil
 	}
 	return &agentv1.ModelChoice{Models: ask.models, Effort: ask.effort}
+}
+
+// over is the choice that the flags make of the one before: what no flag is about stays. It is nil if none is about it.
+func (ask *modelAsk) over(before *agentv1.ModelChoice, flags *pflag.FlagSet) *agentv1.ModelChoice {
+	models, effort := flags.Changed("model"), flags.Changed("effort")
+	if !models && !effort {
+		return nil
+	}
+	made := &agentv1.ModelChoice{Models: before.GetModels(), Effort: before.GetEffort()}
+	if models {
+		made.Models = each(nil, ask.models)
+	}
+	if effort {
+		made.Effort = ask.effort
+	}
+	return made
 }
 
 // settingsAsk are the flags that are a conversation's settings.
@@ -103,6 +124,8 @@ func (ask *settingsAsk) text(stdin io.Reader, flags *pflag.FlagSet) (text string
 		return "", false, Errorf(Invalid, "--prompt-file %s: %w", ask.file, err)
 	case len(raw) > maxPrompt:
 		return "", false, Errorf(Invalid, "--prompt-file %s is longer than %s", ask.file, talk.Size(maxPrompt))
+	case !utf8.Valid(raw):
+		return "", false, Errorf(Invalid, "--prompt-file %s is not UTF-8", ask.file)
 	}
 	return strings.TrimRight(string(raw), "\n"), true, nil
 }
@@ -145,7 +168,7 @@ func (p *program) conversationsCreateVerb() *cobra.Command {
 		Use:   "create",
 		Short: "Begin a conversation without saying anything in it yet",
 		Example: "  throwbar conversations create --title \"Tabs of the trip\" --prompt-file trip.txt\n" +
-			"  throwbar conversations create --only tabs --deny domains --model small",
+			"  throwbar conversations create --only browser,devices --model small",
 		Args: p.takes(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			text, _, err := ask.text(p.Stdin, c.Flags())
@@ -180,7 +203,8 @@ func (p *program) conversationsSettingsVerb() *cobra.Command {
 		Use:   "settings CONVERSATION",
 		Short: "Change what a conversation has of its own: prompt, model, tools; show it if nothing is changed",
 		Long: "Change what a conversation has of its own: prompt, model, tools. Without a flag it shows them.\n\nWhat is left out stays. " +
-			"--grant and --deny add to what there is, --only takes its place; --reset-grants begins anew. A change holds from the " +
+			"--grant and --deny add to what there is, --only takes its place; --reset-grants begins anew. An empty --prompt, --model or " +
+			"--effort takes its own away, so that the server's default holds again. A change holds from the " +
 			"next step of a turn that runs. What policy forbids stays forbidden whatever is granted here.",
 		Args: p.takes(conversationArg),
 		RunE: func(c *cobra.Command, words []string) error {
@@ -189,7 +213,9 @@ func (p *program) conversationsSettingsVerb() *cobra.Command {
 				return err
 			}
 			req := &agentv1.UpdateConversationRequest{
-				ConversationId: at.GetConversationId(), Model: ask.model.choice(), Grants: ask.grants(at.GetSettings().GetGrants(), c.Flags()),
+				ConversationId: at.GetConversationId(),
+				Model:          ask.model.over(at.GetSettings().GetModel(), c.Flags()),
+				Grants:         ask.grants(at.GetSettings().GetGrants(), c.Flags()),
 			}
 			text, given, err := ask.text(p.Stdin, c.Flags())
 			if err != nil {
@@ -219,17 +245,18 @@ func (p *program) conversationsSettingsVerb() *cobra.Command {
 
 func (p *program) conversationsRenameVerb() *cobra.Command {
 	return &cobra.Command{
-		Use:               "rename CONVERSATION TITLE",
+		Use:               "rename CONVERSATION TITLE...",
 		Short:             "Give a conversation another title",
-		Args:              p.takes(conversationArg, "a title"),
+		Args:              p.takesText(conversationArg, "a title"),
 		ValidArgsFunction: p.completeConversations(false),
 		RunE: func(c *cobra.Command, words []string) error {
 			s, at, err := p.named(c.Context(), words[0])
 			if err != nil {
 				return err
 			}
+			title := strings.Join(words[1:], " ")
 			answer, err := s.Agent.UpdateConversation(c.Context(), &agentv1.UpdateConversationRequest{
-				ConversationId: at.GetConversationId(), Title: &words[1],
+				ConversationId: at.GetConversationId(), Title: &title,
 			})
 			if err != nil {
 				return fmt.Errorf("rename conversation %s: %w", at.GetHandle(), err)
@@ -316,11 +343,11 @@ func (p *program) conversationsSendVerb() *cobra.Command {
 	var steer bool
 	var id string
 	c := &cobra.Command{
-		Use:   "send CONVERSATION MESSAGE",
+		Use:   "send CONVERSATION MESSAGE...",
 		Short: "Say something in a conversation and return at once: a turn begins, or it waits for the one that runs",
 		Long: "Say something in a conversation and return at once: a turn begins, or the message waits for the one that runs.\n\n" +
 			"`throwbar chat` begins a new conversation, and shows what is answered.",
-		Args:              p.takes(conversationArg, "a message"),
+		Args:              p.takesText(conversationArg, "a message"),
 		ValidArgsFunction: p.completeConversations(false),
 		RunE: func(c *cobra.Command, words []string) error {
 			if id == "" {
@@ -333,7 +360,7 @@ func (p *program) conversationsSendVerb() *cobra.Command {
 				return err
 			}
 			ask := &agentv1.SendRequest{
-				ConversationId: set(at.GetConversationId()), Message: words[1], Model: model.choice(), MessageId: &id,
+				ConversationId: set(at.GetConversationId()), Message: strings.Join(words[1:], " "), Model: model.choice(), MessageId: &id,
 				Mode: agentv1.SendMode_SEND_MODE_QUEUE,
 			}
 			if steer {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +23,7 @@ const readBack = 200
 
 func (p *program) conversationsQueueVerb() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "queue CONVERSATION [edit N TEXT | rm N]",
+		Use:   "queue CONVERSATION [edit N TEXT... | rm N]",
 		Short: "List the messages that wait for the end of the turn, change one or take one back",
 		Long: "List the messages that wait for the end of the turn that runs, in the order in which they will be read. A message is named " +
 			"by its number in that list, or its id.",
@@ -32,7 +33,7 @@ func (p *program) conversationsQueueVerb() *cobra.Command {
 			switch {
 			case len(words) == 0:
 				return p.takes(conversationArg)(c, words)
-			case len(words) == 1, len(words) == 3 && words[1] == "rm", len(words) == 4 && words[1] == "edit":
+			case len(words) == 1, len(words) == 3 && words[1] == "rm", len(words) >= 4 && words[1] == "edit":
 				return nil
 			}
 			return Errorf(Invalid, "%s takes a conversation, and edit N TEXT or rm N: `%s --help` shows how", c.CommandPath(), c.CommandPath())
@@ -50,8 +51,8 @@ func (p *program) conversationsQueueVerb() *cobra.Command {
 			switch {
 			case len(words) == 3:
 				return p.removeQueued(c.Context(), s, at.GetConversationId(), line, words[2])
-			case len(words) == 4:
-				return p.editQueued(c.Context(), s, at.GetConversationId(), line, words[2], words[3])
+			case len(words) >= 4:
+				return p.editQueued(c.Context(), s, at.GetConversationId(), line, words[2], strings.Join(words[3:], " "))
 			case p.flags.json():
 				return p.printJSON(&agentv1.ListQueueResponse{Messages: line}, true)
 			}
@@ -120,8 +121,11 @@ func (p *program) editQueued(
 	if err != nil {
 		return err
 	}
-	if text == "" {
+	if strings.TrimSpace(text) == "" {
 		return Errorf(Invalid, "edit needs what the message says now")
+	}
+	if !utf8.ValidString(text) {
+		return Errorf(Invalid, "edit needs what the message says now in UTF-8")
 	}
 	answer, err := s.Agent.EditQueued(ctx, &agentv1.EditQueuedRequest{ConversationId: id, MessageId: message, Message: text})
 	if err != nil {
@@ -259,6 +263,9 @@ func (p *program) transcript(ctx context.Context, s *throwbar.Client, id string,
 			events = events[first:]
 			break
 		}
+	}
+	if _, said := firstOf(events, 1); !said && !p.flags.json() {
+		page.Out.Line(term.Dim, "Nothing was said in it yet.")
 	}
 	for _, e := range events {
 		if p.flags.json() {

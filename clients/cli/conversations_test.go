@@ -2,6 +2,8 @@ package cli_test
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -65,7 +67,7 @@ func TestConversationErrors(t *testing.T) {
 		says string
 	}{
 		"conversations show beef":                     {1, `there is no open conversation "beef"; there are 3f2a9c1d-5 (Tabs of the morning), 9ab1 (Read \x1b[2J the news), 3f2b (Trip), 3f2a9c1d-f`},
-		"conversations show 3f2a9":                    {2, `"3f2a9" fits 2 conversations: 3f2a9c1d-5 (Tabs of the morning), 3f2a9c1d-f (Second of the morning). Give one more character`},
+		"conversations show 3f2a9":                    {2, `"3f2a9" fits 2 conversations: 3f2a9c1d-5 (Tabs of the morning), 3f2a9c1d-f (Second of the morning). Give more of it`},
 		"chat --conversation beef hello":              {1, "there is no open conversation"},
 		"chat --conversation beef --new x":            {2, "only one of --new and --conversation"},
 		"chat --detach":                               {2, "give it as an argument"},
@@ -77,6 +79,12 @@ func TestConversationErrors(t *testing.T) {
 		"conversations create --prompt-file none.txt": {2, "--prompt-file: open none.txt"},
 		"conversations list --all --archived":         {2, "only one of --all and --archived"},
 		"conversations archiv 3f2b":                   {2, "did you mean archive?"},
+		"conversations watch 3f2b --after -1":         {2, `--after "-1" is no whole number of 0 or more`},
+		"conversations list --limit 99999999999":      {2, `--limit "99999999999" is too large or too small`},
+		"conversations history 3f2b --limit many":     {2, `--limit "many" is no whole number`},
+		"conversations history 3f2b --verbose=maybe":  {2, `is neither true nor false`},
+		"conversations rename 3f2b":                   {2, "conversations rename needs a title"},
+		"conversations send":                          {2, "conversations send needs a conversation, by its handle or id and a message"},
 	} {
 		t.Run(words, func(t *testing.T) {
 			t.Parallel()
@@ -120,6 +128,65 @@ func TestConversationsAreChanged(t *testing.T) {
 }
 
 // What is stored is followed from any place, once and in order, and the follower ends when no turn runs if that is wanted.
+// TestModelAndEffortOfAConversation changes one of them: the other one stays. What is given empty is taken away.
+func TestModelAndEffortOfAConversation(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, func(f *fake) {
+		f.seed(&agentv1.Conversation{Title: "Trip", Settings: &agentv1.ConversationSettings{
+			Model: &agentv1.ModelChoice{Models: []string{"big", "small"}, Effort: "high"},
+		}})
+	})
+	id := conversationIDs()[0][:4]
+	for _, row := range []struct {
+		flags  []string
+		models string
+		effort string
+	}{
+		{[]string{"--effort", "low"}, "big small", "low"},
+		{[]string{"--model", "other"}, "other", "low"},
+		{[]string{"--model", ""}, "", "low"},
+		{[]string{"--model", "big", "--effort", ""}, "big", ""},
+	} {
+		f.run(t, append([]string{"conversations", "settings", id}, row.flags...)...).check(t, 0)
+		f.mu.Lock()
+		got := f.updates[len(f.updates)-1].GetModel()
+		f.mu.Unlock()
+		if got == nil || strings.Join(got.GetModels(), " ") != row.models || got.GetEffort() != row.effort {
+			t.Errorf("%q: %v", row.flags, got)
+		}
+	}
+	f.run(t, "conversations", "settings", id, "--working-directory", "/x").check(t, 0)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if last := f.updates[len(f.updates)-1]; last.GetModel() != nil {
+		t.Errorf("the model is changed too: %v", last)
+	}
+}
+
+// TestTextsNeedNoQuotes gives a title and messages as several words, as chat takes them.
+func TestTextsNeedNoQuotes(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, withConversations)
+	f.run(t, "conversations", "history", "3f2b").check(t, 0, "Nothing was said in it yet.")
+	f.run(t, "conversations", "rename", "3f2b", "Tabs", "of", "the", "trip").check(t, 0, "3f2b  Tabs of the trip  renamed")
+	f.run(t, "conversations", "send", "3f2b", "one", "more", "thing").check(t, 0, "a turn has begun")
+	f.mu.Lock()
+	said := f.sends[len(f.sends)-1].GetMessage()
+	f.mu.Unlock()
+	if said != "one more thing" {
+		t.Errorf("sent %q", said)
+	}
+	for _, words := range [][]string{{"rename", "3f2b", " "}, {"send", "3f2b", ""}} {
+		f.run(t, append([]string{"conversations"}, words...)...).check(t, 2, "that is not empty")
+	}
+	f.run(t, "conversations", "send", "3f2b", "one", "\xff").check(t, 2, "needs a message in UTF-8")
+	prompt := filepath.Join(t.TempDir(), "prompt")
+	if err := os.WriteFile(prompt, []byte("Be \xff."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.run(t, "conversations", "settings", "3f2b", "--prompt-file", prompt).check(t, 2, "is not UTF-8")
+}
+
 func TestConversationsWatchAndHistory(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, func(f *fake) {

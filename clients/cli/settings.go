@@ -143,8 +143,8 @@ func (g *globals) noToken(err error) error {
 		return Errorf(Unauthenticated, "no token at %s: start a server with `throwbar serve`, which makes one, or name a "+
 			"token file with --token-file", g.tokenFile)
 	case errors.Is(err, fs.ErrNotExist):
-		return Errorf(Unauthenticated, "no token at %s: name another file with --token-file or THROWBAR_TOKEN_FILE",
-			g.tokenFile)
+		return Errorf(Unauthenticated, "no token at %s: name another file with --token-file or THROWBAR_TOKEN_FILE; a "+
+			"server writes its owner's to its data folder when it starts first", g.tokenFile)
 	default:
 		var path *fs.PathError
 		if errors.As(err, &path) {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -190,9 +192,27 @@ func (p *program) flagError(c *cobra.Command, err error) error {
 func tidyFlagError(err error) error {
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
-		return fmt.Errorf("--%s %q %w", value.GetFlag().Name, value.GetValue(), value.Unwrap())
+		return fmt.Errorf("--%s %q %w", value.GetFlag().Name, value.GetValue(), tidyNumber(value.GetFlag().Value.Type(), value.Unwrap()))
 	}
 	return err
+}
+
+// tidyNumber says what is wrong with a number in place of the words of the library that reads it.
+func tidyNumber(kind string, err error) error {
+	var number *strconv.NumError
+	switch {
+	case !errors.As(err, &number):
+		return err
+	case errors.Is(err, strconv.ErrRange):
+		return errors.New("is too large or too small")
+	case strings.HasPrefix(kind, "uint"):
+		return errors.New("is no whole number of 0 or more")
+	case strings.HasPrefix(kind, "int"):
+		return errors.New("is no whole number")
+	case kind == "bool":
+		return errors.New("is neither true nor false")
+	}
+	return errors.New("is no number")
 }
 
 // strict makes wrong arguments end with the code for invalid, of every verb.
@@ -229,6 +249,23 @@ func (p *program) takes(names ...string) cobra.PositionalArgs {
 			return Errorf(Invalid, "%s takes no %q: write a switch as --flag=%s", c.CommandPath(), extra, extra)
 		}
 		return Errorf(Invalid, "%s takes no %q: `%s --help` shows how", c.CommandPath(), extra, c.CommandPath())
+	}
+}
+
+// takesText checks the arguments of a verb whose last one is a text, which need not be quoted and must not be empty.
+func (p *program) takesText(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, words []string) error {
+		last := len(names) - 1
+		if len(words) < len(names) {
+			return p.takes(names...)(c, words)
+		}
+		switch text := strings.Join(words[last:], " "); {
+		case strings.TrimSpace(text) == "":
+			return Errorf(Invalid, "%s needs %s that is not empty", c.CommandPath(), names[last])
+		case !utf8.ValidString(text):
+			return Errorf(Invalid, "%s needs %s in UTF-8", c.CommandPath(), names[last])
+		}
+		return nil
 	}
 }
 
