@@ -87,7 +87,7 @@ func New(config Config) (*Agent, error) {
 	book.Turner = turn.New(turn.Config{
 		Tools: tools, Commander: config.Commander, Querier: config.Querier, Random: config.Random, Log: config.Log, Rounds: config.Rounds,
 		Tokens: int64(min(config.Limits.GetTurnTokens(), math.MaxInt64)), Time: config.Limits.GetTurnTime().AsDuration(),
-		ToolTokens: int(config.Limits.GetToolTokens()), Facilities: own, Guides: facility.Guides(tools, config.Definitions),
+		ToolTokens: int(config.Limits.GetToolTokens()), Facilities: own,
 	})
 	edge.Book = conversation.New(book)
 	own.Facilities = facility.New(facility.Config{

@@ -58,7 +58,7 @@ func (s *session) askOne(ctx context.Context, step Step, choice Choice) (model.T
 		s.count(answer, asker.Limits.Estimator.Messages(shown)+asker.Limits.Fixed)
 		return answer, err
 	}
-	system := model.Message{Role: model.RoleSystem, Text: prompt(step, s.guides(tools)...)}
+	system := model.Message{Role: model.RoleSystem, Text: prompt(step)}
 	answer, shown, err := asker.Ask(ctx, slices.Concat([]model.Message{system}, s.history))
 	s.history = unsystemed(shown)
 	return answer, err

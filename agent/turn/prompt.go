@@ -1,10 +1,6 @@
 package turn
 
-import (
-	"strings"
-
-	"throwbar.dev/throwbar/agent/model"
-)
+import "strings"
 
 // base is how the agent behaves.
 const base = `You are the agent of Throwbar. You act on the user's devices, browsers above all, with the tools you are given.
@@ -33,25 +29,13 @@ const safety = `Safety:
 
 const ownHeading = "This conversation's own instructions, each line after a bar:"
 
-// prompt is what every request of a step begins with. Which tools there are is not in it, but in what goes with them; guides
-// are what else there is to say of those that are offered.
-func prompt(step Step, guides ...string) string {
-	parts := append([]string{base, guidance}, guides...)
+// prompt is what every request of a step begins with. Which tools there are is not in it, but in what goes with them.
+func prompt(step Step) string {
+	parts := []string{base, guidance}
 	if own := strings.TrimSpace(step.Prompt); own != "" {
 		parts = append(parts, ownHeading+"\n"+barred(own))
 	}
 	return strings.Join(append(parts, safety), "\n\n")
-}
-
-// guides are those of the tools that are offered.
-func (r *Runner) guides(offered []model.Tool) []string {
-	var out []string
-	for _, t := range offered {
-		if text := r.config.Guides[t.Name]; text != "" {
-			out = append(out, text)
-		}
-	}
-	return out
 }
 
 // barred puts a bar before each line, so that no line of a text looks like one of the prompt.

@@ -116,9 +116,7 @@ type Config struct {
 	Commander  Commander
 	Querier    Querier
 	Facilities Facilities // may be nil
-	// Guides are what the prompt says where a tool is offered, by the tool's name.
-	Guides     map[string]string
-	Random     io.Reader // of the marks around data from outside; safe for concurrent use
+	Random     io.Reader  // of the marks around data from outside; safe for concurrent use
 	Log        *slog.Logger
 	Rounds     int           // how often the model is asked in one turn; DefaultRounds if zero, MaxRounds at most
 	Tokens     int64         // how many tokens one turn may use; DefaultTokens if zero
