@@ -71,6 +71,9 @@ func Detect(w io.Writer, env func(string) string, terminal func(any) bool) *Scre
 	return s
 }
 
+// Resize tells how many columns the screen has now.
+func (s *Screen) Resize(columns int) { s.Width = max(columns, leastWidth) }
+
 // Paint gives text a style, if the screen has colours.
 func (s *Screen) Paint(style Style, text string) string {
 	if !s.Colour || style == Plain || text == "" {
