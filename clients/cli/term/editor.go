@@ -264,8 +264,7 @@ func (e *Editor) edit() {
 		e.mu.Lock()
 		asked := e.asked
 		e.measure()
-		finished := e.sheet.close()
-		e.draw(finished + e.sheet.add(boldBegins+asked.Text+plainAgain+strings.ReplaceAll(text, "\n", "\n"+indented)+"\n"))
+		e.draw(e.sheet.between(boldBegins + asked.Text + plainAgain + strings.ReplaceAll(text, "\n", "\n"+indented) + "\n"))
 		e.mu.Unlock()
 		select {
 		case e.lines <- Entered{Text: text, Question: asked.Question}:

@@ -121,6 +121,15 @@ func (s *sheet) close() string {
 	return out.String()
 }
 
+// between takes lines that stand between what is written: the row before them is ended, and what comes is below.
+func (s *sheet) between(lines string) string {
+	finished := s.close()
+	closed := s.closed
+	finished += s.add(lines)
+	s.closed = closed
+	return finished
+}
+
 // resize tells how large the screen is now. Most terminals break their lines anew; how that came out for the row of the
 // text is not known, so that it stays as it is.
 func (s *sheet) resize(width, height int) {
