@@ -93,9 +93,12 @@ func (c *chat) before(e *term.Editor) {
 		c.program.err.Resize(e.Width())
 	}
 	if c.desk.wants() {
-		e.Ask(c.desk.question())
+		question := c.desk.question()
+		question.Held = "Enter puts this aside for the approval: "
+		e.Ask(question)
 		return
 	}
+	c.desk.typed = false // a line says itself what it was typed for
 	e.Ask(term.Prompt{Text: c.at.GetHandle() + "> "})
 }
 

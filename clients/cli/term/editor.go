@@ -21,9 +21,12 @@ const (
 // Prompt stands before the line that is typed.
 type Prompt struct {
 	Text string
-	// Question says what the line answers; empty if it is no answer. Where another question begins, what was typed by then
-	// is put aside, and comes back after the last one.
+	// Question says what the line answers; empty if it is no answer. An answer that was begun is dropped where another
+	// question comes.
 	Question string
+	// Held stands in place of Text before a line that was begun when the first question came, so that what somebody types
+	// then answers nothing: entering that line puts it aside until the last question is answered.
+	Held string
 }
 
 // Entered is a line that a person has entered. It has several lines if such were pasted.
@@ -58,6 +61,7 @@ type Editor struct {
 	row    row          // guarded by mu
 	asked  Prompt       // what stands there; guarded by mu
 	wanted Prompt       // what shall; guarded by mu
+	held   bool         // the line was begun before what is asked; guarded by mu
 	draft  string       // what was put aside for a question; guarded by mu
 }
 
@@ -148,7 +152,7 @@ func (e *Editor) Lines() <-chan Entered { return e.lines }
 func (e *Editor) Ask(p Prompt) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p.Text = Visible(p.Text)
+	p.Text, p.Held = Visible(p.Text), Visible(p.Held)
 	if p == e.wanted {
 		return
 	}
@@ -209,7 +213,11 @@ func (e *Editor) draw(finished string) {
 		_ = e.sheet.erase()
 		finished += "\x1b[H\x1b[2J"
 	}
-	e.put(e.sheet.draw(finished, e.asked.Text, e.row.line(), e.row.at))
+	prompt := e.asked.Text
+	if e.held {
+		prompt = e.asked.Held
+	}
+	e.put(e.sheet.draw(finished, prompt, e.row.line(), e.row.at))
 }
 
 // put writes to the terminal. One that is gone is no matter: reading says so.
@@ -260,9 +268,14 @@ func (e *Editor) edit() {
 		if err != nil && !errors.Is(err, xterm.ErrPasteIndicator) {
 			return
 		}
-		text = strings.ReplaceAll(text, string(keyNewline), "\n")
 		e.mu.Lock()
+		if e.held {
+			e.draft, e.held = text, false
+			e.mu.Unlock()
+			continue
+		}
 		asked := e.asked
+		text = strings.ReplaceAll(text, string(keyNewline), "\n")
 		e.measure()
 		e.draw(e.sheet.between(boldBegins + asked.Text + plainAgain + strings.ReplaceAll(text, "\n", "\n"+indented) + "\n"))
 		e.mu.Unlock()
@@ -324,11 +337,15 @@ func (e *Editor) turn() {
 		return
 	}
 	e.asked = e.wanted
-	if before.Question == e.asked.Question {
+	switch {
+	case before.Question == e.asked.Question:
 		return
-	}
-	if before.Question == "" {
-		e.draft = string(e.row.line())
+	case e.held:
+		e.held = e.asked.Question != ""
+		return
+	case before.Question == "":
+		e.held = len(e.row.line()) > 0
+		return
 	}
 	e.given = append(e.given, keysEmpty...)
 	if e.asked.Question == "" && e.draft != "" {

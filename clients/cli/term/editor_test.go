@@ -170,22 +170,28 @@ func TestPastes(t *testing.T) {
 	d.Type("!\r").enters("never!")
 }
 
-// What is typed when a question comes answers nothing, and is there again afterwards.
+// What is typed when a question comes answers nothing, however much of it was there by then, and is there again afterwards.
 func TestAQuestionPutsTheLineAside(t *testing.T) {
 	t.Parallel()
 	d := edit(t, 40, 12)
-	d.Paste("yes\nand").Ends("> yes", "  and▏")
-	d.Ask(term.Prompt{Text: "Approve 1? ", Question: "one"})
-	d.Is("Approve 1? ▏").Type("n").Is("Approve 1? n▏")
-	d.Ask(term.Prompt{Text: "Approve 2? ", Question: "two"})
+	d.Paste("oka\nand").Ends("> oka", "  and▏")
+	d.Ask(term.Prompt{Text: "Approve 1? ", Question: "one", Held: "First: "})
+	d.Is("First: oka", "  and▏").Type(" y").Is("First: oka", "  and y▏").Type("\r").Is("Approve 1? ▏")
+	d.Type("n").Is("Approve 1? n▏")
+	d.Ask(term.Prompt{Text: "Approve 2? ", Question: "two", Held: "First: "})
 	d.Is("Approve 2? ▏").Type("y\r")
 	if got := d.entered(); got.Text != "y" || got.Question != "two" {
 		t.Errorf("%+v", got)
 	}
 	d.Ask(term.Prompt{Text: "9ab1> "})
-	d.Is("Approve 2? y", "9ab1> yes", "  and▏").Type(" so\r").enters("yes\nand so")
+	d.Is("Approve 2? y", "9ab1> oka", "  and y▏")
+	// A question that goes away before it was reached leaves the line as it is.
+	d.Ask(term.Prompt{Text: "Approve 3? ", Question: "three", Held: "First: "})
+	d.Ends("First: oka", "  and y▏").Ask(term.Prompt{Text: "Approve 4? ", Question: "four", Held: "First: "})
+	d.Type("e").Ends("First: oka", "  and ye▏").Ask(term.Prompt{Text: "> "})
+	d.Ends("> oka", "  and ye▏").Type("s\r").enters("oka\nand yes")
 	// Only the words change: the line stays.
-	d.Type("x").Ends("9ab1> x▏").Ask(term.Prompt{Text: "3f2\x1b[2Ja> "})
+	d.Type("x").Ends("> x▏").Ask(term.Prompt{Text: "3f2\x1b[2Ja> "})
 	d.Ends(`3f2\x1b[2Ja> x▏`)
 }
 
@@ -201,9 +207,7 @@ func TestKeysThatAreNotOfTheLine(t *testing.T) {
 		t.Error("Ctrl-D enters a line")
 	}
 	d.Close()
-	if d.Ends("half", "▏"); !d.IsAsBefore() {
-		t.Error("the terminal is not as before")
-	}
+	d.Ends("half", "▏").GivenBack()
 }
 
 func TestAnotherSize(t *testing.T) {
@@ -241,13 +245,11 @@ func TestTheTerminalIsGivenBack(t *testing.T) {
 			t.Parallel()
 			d := edit(t, 20, 6)
 			d.write("half").Type("draft").Is("half", "> draft▏")
-			if d.IsAsBefore() {
+			if d.Edits() {
 				t.Error("nothing was taken over")
 			}
 			leave(d)
-			if d.Is("half", "▏"); !d.IsAsBefore() {
-				t.Errorf("the terminal is not as before: %q", d.Raw())
-			}
+			d.Is("half", "▏").GivenBack()
 			for range d.Lines() {
 				t.Error("a line that nobody has entered")
 			}
@@ -275,7 +277,5 @@ func TestNoTerminalIsTakenOver(t *testing.T) {
 	if _, err := term.Edit(r, w, nil); err == nil {
 		t.Error("a pipe was taken over")
 	}
-	if !tty.IsAsBefore() {
-		t.Error("the terminal is not as before")
-	}
+	tty.GivenBack()
 }

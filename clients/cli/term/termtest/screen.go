@@ -78,6 +78,8 @@ func (s *Screen) next(b []byte) int {
 		s.x, s.full = 0, false
 	case b[0] == '\n':
 		s.down()
+	case b[0] == '\t':
+		s.x = min(s.x/8*8+8, s.width-1)
 	case !utf8.FullRune(b):
 		return 0
 	default:

@@ -130,14 +130,21 @@ func interruptible(f *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
-// IsAsBefore says whether the terminal is as it was before the program began: its own editing, no pastes in brackets, the
-// cursor at the beginning of a row.
-func (t *Terminal) IsAsBefore() bool {
+// GivenBack waits until the terminal is as it was before the program began: its own editing, no pastes in brackets, and
+// the cursor at the beginning of a row.
+func (t *Terminal) GivenBack() *Terminal {
 	t.t.Helper()
-	state := t.State()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return reflect.DeepEqual(state, t.state) && !t.screen.pastes && t.screen.x == 0
+	return t.until("(a terminal as before)", func(string) bool {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return t.Edits() && !t.screen.pastes && t.screen.x == 0
+	})
+}
+
+// Edits says whether the terminal itself edits what is typed, as it did before the program began.
+func (t *Terminal) Edits() bool {
+	t.t.Helper()
+	return reflect.DeepEqual(t.State(), t.state)
 }
 
 // Type presses keys.
