@@ -215,3 +215,46 @@ func TestWhereNothingIsTakenOver(t *testing.T) {
 
 // untouched says whether the terminal has its own editing still.
 func (s *seat) untouched() bool { return !strings.Contains(s.Raw(), "\x1b[?2004h") && s.Edits() }
+
+// A line belongs to what stood before it when it was entered, also when the program gets to it later: a message decides
+// nothing, and an answer is never a message.
+func TestALineIsReadLate(t *testing.T) {
+	t.Parallel()
+	sending, send := make(chan struct{}, 8), make(chan struct{})
+	f := newFake(t, withConversations, func(f *fake) {
+		f.down = func(string) error {
+			sending <- struct{}{}
+			<-send
+			return nil
+		}
+	})
+	s := sits(t, f, nil, "--conversation", "3f2a")
+	s.Shows("a turn runs", "3f2a> ▏").Type("hello\r").Shows("3f2a> hello\n")
+	<-sending
+	a := closing(bigID, laptop, 3)
+	a.ConversationId, a.Principal = conversationIDs()[0], conversationIDs()[1]
+	f.desk.put(a, false)
+	s.Type("y\r").Shows("3f2a> y\n")
+	send <- struct{}{} // the message
+	<-sending          // "y" is one too, whether the approval is there already or not
+	send <- struct{}{}
+	s.Shows("Approve 3f2a9c1d? y yes").Type("/steer on\r").Shows("er: /steer on\n")
+	<-sending
+	s.Type("y\r").Shows("er: y\n")
+	f.desk.end(bigID, denied, "tok-9", "")
+	close(send)
+	s.Shows("Approval 3f2a9c1d was denied", "3f2a> ▏").Type("/quit\r")
+	s.leaves(0)
+	var sent []string
+	for _, m := range f.sent() {
+		sent = append(sent, m.GetMessage())
+	}
+	if strings.Join(sent, ", ") != "hello, y, on" {
+		t.Errorf("sent %q", sent)
+	}
+	for _, d := range f.desk.decisions() {
+		if len(d.GetDecisions()) != 1 || d.GetDecisions()[0].GetApprovalId() != bigID {
+			t.Errorf("decided %v", d)
+		}
+	}
+}

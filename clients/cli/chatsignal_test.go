@@ -14,6 +14,7 @@ import (
 
 // TestProgramOfItsOwn is no test: it is the program that TestEveryWayOut starts.
 func TestProgramOfItsOwn(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("THROWBAR_TEST_PROGRAM") == "" {
 		t.Skip("this is the program of another test")
 	}

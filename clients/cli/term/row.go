@@ -22,13 +22,13 @@ type row struct {
 func (r *row) apply(b []byte) {
 	for len(b) > 0 {
 		size := 1
-		switch {
-		case b[0] == keyEscape:
+		switch b[0] {
+		case keyEscape:
 			size = max(sequenceSize(b), 1)
 			r.sequence(b[:size])
-		case b[0] == '\r':
+		case '\r':
 			r.at = 0
-		case b[0] == '\n': // the line was entered
+		case '\n': // the line was entered
 			r.cells, r.at = nil, 0
 		default:
 			var c rune

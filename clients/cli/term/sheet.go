@@ -41,10 +41,10 @@ func (s *sheet) add(text string) string {
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(text)
-		switch {
-		case r == '\n':
+		switch r {
+		case '\n':
 			s.end(&out)
-		case r == '\t':
+		case '\t':
 			for n := min(tabStop-s.column%tabStop, max(s.width-s.column, 1)); n > 0; n-- {
 				s.put(&out, ' ')
 			}

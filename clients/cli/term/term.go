@@ -1,7 +1,8 @@
 // Package term writes for people: tables that fit the window, colours where there is a terminal to show them, and
 // foreign text made harmless.
 //
-// It knows nothing of Throwbar. A Screen is one output stream with what is known about its reader.
+// It knows nothing of Throwbar. A Screen is one output stream with what is known about its reader; an Editor is a terminal
+// whose last rows are the line that a person types.
 package term
 
 import (
