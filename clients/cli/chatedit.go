@@ -6,9 +6,12 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"throwbar.dev/throwbar/clients/cli/term"
 )
+
+const leaveWait = time.Second
 
 // editor is the terminal where a verb has taken it over, nil elsewhere.
 type editor struct{ atomic.Pointer[term.Editor] }
@@ -28,6 +31,23 @@ func (e *editor) clear() bool {
 func (e *editor) release() {
 	if has := e.Load(); has != nil {
 		has.Release()
+	}
+}
+
+// leave is release for a program that ends: a terminal that takes nothing does not hold it back.
+func (e *editor) leave() {
+	has := e.Load()
+	if has == nil {
+		return
+	}
+	released := make(chan struct{})
+	go func() {
+		defer close(released)
+		has.Release()
+	}()
+	select {
+	case <-released:
+	case <-time.After(leaveWait):
 	}
 }
 
@@ -57,6 +77,9 @@ func (c *chat) takeOver(interrupt context.CancelCauseFunc) (giveBack func()) {
 		return func() {}
 	}
 	e, err := term.Edit(in, out, func() {
+		if c.twice.Load() && p.editor.clear() {
+			return // nothing that was typed is lost by leaving: the next one leaves
+		}
 		if !c.interrupt() {
 			interrupt(errInterrupted)
 			p.editor.release() // whoever cannot wait any longer has a terminal that interrupts

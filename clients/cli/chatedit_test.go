@@ -166,7 +166,16 @@ func TestCtrlC(t *testing.T) {
 	s.Shows("\n> ▏").Type("tell me\r").Shows("A long story\n3f2a> ▏").Type("and").Shows("3f2a> and▏")
 	s.Type("\x03").Shows("A long story\nStopped.\n3f2a> and▏").Type("!\r").Shows("3f2a> and!\nA long story\n3f2a> ▏")
 	s.Type("\x03").Shows("3f2a> and!\nA long story\nStopped.\n3f2a> ▏").Type("\r").Shows("Stopped.\n3f2a>\n3f2a> ▏")
-	s.Type("x").Shows("3f2a> x▏").Type("\x03").Shows("\n3f2a> ▏").Type("\x03").Shows("Press Ctrl-C again to leave.\n3f2a> ▏").Type("\x03")
+	s.Type("x").Shows("3f2a> x▏").Type("\x03").Shows("\n3f2a> ▏").Type("\x03").Shows("Press Ctrl-C again to leave.\n3f2a> ▏")
+	// The next one leaves, unless that would lose what is typed, or another turn runs by then: it is for that.
+	s.Type("y").Shows("3f2a> y▏").Type("\x03").Shows("leave.\n3f2a> ▏")
+	f.happens("3f2a", &agentv1.Event{TurnId: "t", Kind: &agentv1.Event_TurnStarted{TurnStarted: &agentv1.TurnStarted{}}})
+	f.happens("3f2a", delta("Woken"))
+	s.Shows("Woken\n3f2a> ▏").Type("\x03").Type("/stop\r").Shows("No turn runs.")
+	f.happens("3f2a", over(agentv1.TurnEnd_TURN_END_ANSWERED))
+	f.happens("3f2a", &agentv1.Event{Kind: &agentv1.Event_Notice{Notice: &agentv1.Notice{Code: "x", Text: "It has ended."}}})
+	s.Shows("It has ended.\n3f2a> ▏")
+	s.Type("\x03").Shows("Press Ctrl-C again to leave.\n3f2a> ▏").Type("\x03")
 	s.leaves(130)
 	s.Ends("Press Ctrl-C again to leave.", "To go on: throwbar chat --conversation 3f2a", "▏")
 }

@@ -130,11 +130,11 @@ func waiting(n uint64) string {
 
 // enter follows a conversation from a place on.
 func (c *chat) enter(ctx context.Context, at *agentv1.Conversation, after uint64) error {
-	c.exit()
 	root, err := c.rootOf(ctx, at)
 	if err != nil {
-		return err
+		return err // it stays where it is: what is said next goes there
 	}
+	c.exit()
 	c.at, c.root, c.behind = at, root, at.GetRunning()
 	c.page.Titled(at.GetTitle())
 	if at.GetRunning() && after >= at.GetSequence() {
@@ -164,7 +164,7 @@ func (c *chat) exit() {
 	}
 	c.desk.clear()
 	clear(c.known)
-	c.leave, c.at, c.turn, c.line = nil, nil, "", nil
+	c.leave, c.at, c.turn, c.line, c.held = nil, nil, "", nil, false
 }
 
 // rootOf is the conversation at the top, where approvals come up.

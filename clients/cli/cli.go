@@ -77,14 +77,15 @@ func (c Config) Run(ctx context.Context) int {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer p.editor.release() // where the run does not end by itself
+	defer p.editor.leave() // where the run does not end by itself
 	done := make(chan int, 1)
 	go func() { done <- p.execute(ctx) }()
 	return p.wait(done, cancel)
 }
 
 // wait waits for the end of the run and acts on signals meanwhile: the verb may take an interrupt, the first signal that
-// it does not take cancels it, and the next one leaves without waiting.
+// it does not take cancels it, and the next one leaves without waiting. Where a terminal is taken over an interrupt is a
+// key, and a signal means that the program shall end.
 func (p *program) wait(done <-chan int, cancel context.CancelCauseFunc) int {
 	signals := p.Signals
 	cancelled := false
@@ -96,7 +97,7 @@ func (p *program) wait(done <-chan int, cancel context.CancelCauseFunc) int {
 			switch {
 			case !ok:
 				signals = nil
-			case !cancelled && signal == os.Interrupt && p.interrupts.take():
+			case !cancelled && (signal == os.Interrupt || p.editor.Load() == nil) && p.interrupts.take():
 			case cancelled:
 				return Cancelled
 			default:
