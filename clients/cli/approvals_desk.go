@@ -65,7 +65,7 @@ func (d *desk) clear() {
 
 // breakLine ends the line that a prompt has begun.
 func (d *desk) breakLine() {
-	if d.shown != nil {
+	if d.shown != nil && d.program.editor.Load() == nil {
 		d.program.err.Print("\n")
 	}
 }
@@ -128,7 +128,7 @@ func (d *desk) next(ctx context.Context) {
 		return
 	}
 	if d.typed {
-		d.program.err.Print(d.program.err.Paint(term.Bold, "Press Enter to see what else waits. "))
+		d.prompt()
 		return
 	}
 	d.shown = d.queue[0]
@@ -136,12 +136,24 @@ func (d *desk) next(ctx context.Context) {
 	d.prompt()
 }
 
+// prompt asks, where no editor has the question before its line.
 func (d *desk) prompt() {
-	text := fmt.Sprintf("Approve %s? ", shortID(d.shown.GetApprovalId())) + keys
-	if d.why {
-		text = "Why not? Whoever asked is told; empty for no reason: "
+	if d.program.editor.Load() == nil {
+		d.program.err.Print(d.program.err.Paint(term.Bold, d.question().Text))
 	}
-	d.program.err.Print(d.program.err.Paint(term.Bold, text))
+}
+
+// question is what the next line answers. It is another one where it is about anything else.
+func (d *desk) question() term.Prompt {
+	id, hash := d.shown.GetApprovalId(), d.shown.GetHash()
+	switch {
+	case d.typed:
+		return term.Prompt{Text: "Press Enter to see what else waits. ", Question: "next"}
+	case d.why:
+		return term.Prompt{Text: "Why not? Whoever asked is told; empty for no reason: ", Question: fmt.Sprint("why ", id, hash)}
+	default:
+		return term.Prompt{Text: fmt.Sprintf("Approve %s? ", shortID(id)) + keys, Question: fmt.Sprint("approve ", id, hash)}
+	}
 }
 
 // line takes what a person typed.

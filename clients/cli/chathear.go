@@ -111,6 +111,7 @@ func approvalOf(e *agentv1.Event) string {
 func (c *chat) follow(e *agentv1.Event) {
 	if e.GetTurnStarted() != nil {
 		c.behind, c.held = false, false
+		c.twice.Store(false) // an interrupt is for this turn
 	}
 	if e.GetTurnStarted() != nil || e.GetTurnResumed() != nil || c.turn != "" && e.GetTurnId() != "" && e.GetTurnEnded() == nil {
 		c.turn = e.GetTurnId()

@@ -55,13 +55,20 @@ type chat struct {
 
 // run talks until there is nothing more to say.
 func (c *chat) run(ctx context.Context, message string) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, interrupt := context.WithCancelCause(ctx)
+	begun := false
+	defer func() {
+		if begun {
+			c.farewell()
+		}
+	}()
 	defer c.work.Wait()
-	defer cancel()
+	defer interrupt(nil)
 	c.once = message != ""
 	c.person = !c.once && c.program.person()
 	c.pending = map[string]*controlv1.Approval{}
 	c.frames = make(chan *controlv1.WatchApprovalsResponse)
+	defer c.takeOver(interrupt)()
 	if c.once {
 		if err := c.say(ctx, message, c.mode()); err != nil {
 			return err
@@ -70,7 +77,7 @@ func (c *chat) run(ctx context.Context, message string) error {
 		return err
 	}
 	c.attend(ctx)
-	defer c.farewell()
+	begun = true
 	for {
 		over, err := c.step(ctx)
 		if over || err != nil {
@@ -123,11 +130,11 @@ func waiting(n uint64) string {
 
 // enter follows a conversation from a place on.
 func (c *chat) enter(ctx context.Context, at *agentv1.Conversation, after uint64) error {
-	c.exit()
 	root, err := c.rootOf(ctx, at)
 	if err != nil {
-		return err
+		return err // it stays where it is: what is said next goes there
 	}
+	c.exit()
 	c.at, c.root, c.behind = at, root, at.GetRunning()
 	c.page.Titled(at.GetTitle())
 	if at.GetRunning() && after >= at.GetSequence() {
@@ -146,7 +153,7 @@ func (c *chat) enter(ctx context.Context, at *agentv1.Conversation, after uint64
 			}
 		},
 	}
-	c.work.Go(func() { f.run(ctx) })
+	c.goes(func() { f.run(ctx) })
 	return nil
 }
 
@@ -157,7 +164,7 @@ func (c *chat) exit() {
 	}
 	c.desk.clear()
 	clear(c.known)
-	c.leave, c.at, c.turn, c.line = nil, nil, "", nil
+	c.leave, c.at, c.turn, c.line, c.held = nil, nil, "", nil, false
 }
 
 // rootOf is the conversation at the top, where approvals come up.
@@ -178,7 +185,7 @@ func (c *chat) rootOf(ctx context.Context, at *agentv1.Conversation) (string, er
 // attend follows the approvals: whoever does so can be asked.
 func (c *chat) attend(ctx context.Context) {
 	feed := c.program.newFeed(c.server)
-	c.work.Go(func() {
+	c.goes(func() {
 		_ = feed.follow(ctx, func(frame *controlv1.WatchApprovalsResponse) error { // a token that may not is told by what it asks
 			select {
 			case c.frames <- frame:
@@ -194,7 +201,8 @@ func (c *chat) attend(ctx context.Context) {
 func (c *chat) step(ctx context.Context) (over bool, err error) {
 	c.prompt()
 	var lines <-chan line
-	if c.person || c.desk.wants() || !c.once && c.waits == "" {
+	entered := c.program.editor.lines()
+	if entered == nil && (c.person || c.desk.wants() || !c.once && c.waits == "") {
 		lines = c.program.input(ctx)
 	}
 	select {
@@ -217,11 +225,20 @@ func (c *chat) step(ctx context.Context) (over bool, err error) {
 			return c.inputEnds(typed.err)
 		}
 		return c.typed(ctx, typed.text)
+	case line, ok := <-entered:
+		if !ok {
+			return c.inputEnds(nil)
+		}
+		return c.entered(ctx, line)
 	}
 }
 
 // prompt shows that something can be typed, where nothing else is on the line.
 func (c *chat) prompt() {
+	if e := c.program.editor.Load(); e != nil {
+		c.before(e)
+		return
+	}
 	waits := !c.held && len(c.line) > 0 && c.line[0].GetSender().GetSpeaker() != agentv1.Speaker_SPEAKER_AGENT // it begins the next turn
 	if !c.person || c.prompted || c.turn != "" || waits || c.desk.wants() {
 		return
@@ -243,6 +260,10 @@ func (c *chat) aside() {
 func (c *chat) interrupted(ctx context.Context) (bool, error) {
 	c.aside()
 	if c.turn == "" && c.waits == "" || c.at == nil {
+		if c.program.editor.clear() {
+			c.twice.Store(false)
+			return false, nil
+		}
 		c.program.err.Line(term.Dim, "Press Ctrl-C again to leave.")
 		return false, nil
 	}
@@ -267,7 +288,7 @@ func (c *chat) inputEnds(err error) (bool, error) {
 		c.desk.clear()
 		return false, nil
 	}
-	if c.person {
+	if c.person && c.program.editor.Load() == nil {
 		c.program.err.Print("\n")
 	}
 	return true, errors.Join(c.last, err)
@@ -275,12 +296,19 @@ func (c *chat) inputEnds(err error) (bool, error) {
 
 // typed takes a line: a decision, something to do, or a message.
 func (c *chat) typed(ctx context.Context, text string) (bool, error) {
+	word := strings.TrimSpace(text)
+	if c.desk.wants() && (!strings.HasPrefix(word, "/") || c.desk.why) {
+		c.twice.Store(false)
+		return false, c.told(c.desk.line(ctx, text))
+	}
+	return c.typedToAgent(ctx, text)
+}
+
+// typedToAgent takes a line that decides nothing: something to do, or a message.
+func (c *chat) typedToAgent(ctx context.Context, text string) (bool, error) {
 	c.twice.Store(false)
 	word := strings.TrimSpace(text)
 	switch {
-	case c.desk.wants() && (!strings.HasPrefix(word, "/") || c.desk.why):
-		err := c.desk.line(ctx, text)
-		return false, c.told(err)
 	case word == "" || c.once:
 		return false, nil
 	case c.person && strings.HasPrefix(word, "/") && !strings.HasPrefix(word, "//"):

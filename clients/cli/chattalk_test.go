@@ -240,3 +240,26 @@ func TestOneMessageWaitsItsTurn(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// A word that fails leaves the person in the conversation: what is said next goes there, and begins no other one.
+func TestAWordThatFailsLeavesThePersonThere(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, withConversations, func(f *fake) {
+		f.onChat = plays(turn)
+		parent := conversationIDs()[0]
+		f.fails = func(call, conversation string) error {
+			if call == "ArchiveConversation" || conversation == parent {
+				return connect.NewError(connect.CodeInternal, "the store is away")
+			}
+			return nil
+		}
+	})
+	s := begin(t, talking(f, "--conversation", "3f2b")).sees("3f2b> ", 1)
+	s.types("/archive").sees("archive: ", 1).sees("3f2b> ", 2)
+	s.types("/open 9ab1").sees("get conversation 3f2a9c1d", 1).sees("3f2b> ", 3)
+	s.types("hello").sees("Two tabs stay open.", 1).types("/quit")
+	s.ends(false).check(t, 0)
+	if sent := f.sent(); len(sent) != 1 || sent[0].GetConversationId() != conversationIDs()[2] {
+		t.Errorf("sent %v", sent)
+	}
+}

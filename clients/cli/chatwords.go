@@ -71,6 +71,9 @@ func (c *chat) wordHelp(context.Context, string) error {
 		t.Rows = append(t.Rows, []term.Cell{{Text: strings.TrimSpace(w.name + " " + w.takes), Style: term.Bold}, term.Text(w.does)})
 	}
 	c.program.err.Table(t)
+	if c.program.editor.Load() != nil {
+		c.program.err.Line(term.Dim, "Up and Down bring back what was entered; Alt-Enter begins another line of a message; Enter sends it.")
+	}
 	return nil
 }
 
@@ -196,10 +199,10 @@ func (c *chat) wordRename(ctx context.Context, title string) error {
 
 func (c *chat) wordArchive(ctx context.Context, _ string) error {
 	id := c.at.GetConversationId()
-	c.exit() // its end is no news
 	if _, err := c.server.Agent.ArchiveConversation(ctx, &agentv1.ArchiveConversationRequest{ConversationId: id}); err != nil {
-		return fmt.Errorf("archive: %w", err)
+		return fmt.Errorf("archive: %w", err) // it stays there: what is said next goes there
 	}
+	c.exit() // its end is no news
 	c.page.Forget()
 	c.program.err.Line(term.Dim, "Archived: `throwbar conversations reopen %s` opens it again. The next message begins a new one.", id)
 	return nil
@@ -226,10 +229,11 @@ func (c *chat) wordOpen(ctx context.Context, ref string) error {
 	if at.GetArchived() {
 		return Errorf(Failed, "conversation %s is archived: `throwbar conversations reopen %s` opens it again", ref, at.GetConversationId())
 	}
-	c.page.Forget()
 	if err := c.enter(ctx, at, at.GetSequence()); err != nil {
 		return err
 	}
+	c.page.Forget()
+	c.page.Titled(at.GetTitle())
 	c.head()
 	return nil
 }

@@ -77,13 +77,15 @@ func (c Config) Run(ctx context.Context) int {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	defer p.editor.leave() // where the run does not end by itself
 	done := make(chan int, 1)
 	go func() { done <- p.execute(ctx) }()
 	return p.wait(done, cancel)
 }
 
-// wait waits for the end of the run and acts on interrupts meanwhile: the verb may take one, the first one it does not
-// take cancels it, and the next one leaves without waiting.
+// wait waits for the end of the run and acts on signals meanwhile: the verb may take an interrupt, the first signal that
+// it does not take cancels it, and the next one leaves without waiting. Where a terminal is taken over an interrupt is a
+// key, and a signal means that the program shall end.
 func (p *program) wait(done <-chan int, cancel context.CancelCauseFunc) int {
 	signals := p.Signals
 	cancelled := false
@@ -91,11 +93,11 @@ func (p *program) wait(done <-chan int, cancel context.CancelCauseFunc) int {
 		select {
 		case code := <-done:
 			return code
-		case _, ok := <-signals:
+		case signal, ok := <-signals:
 			switch {
 			case !ok:
 				signals = nil
-			case !cancelled && p.interrupts.take():
+			case !cancelled && (signal == os.Interrupt || p.editor.Load() == nil) && p.interrupts.take():
 			case cancelled:
 				return Cancelled
 			default:
@@ -117,6 +119,7 @@ type program struct {
 	known      *known           // the catalogue, once it was needed
 	names      names            // of tokens, once they were needed
 	lines      <-chan line      // the standard input, once it was read from
+	editor     editor           // has the terminal where a verb has taken it over
 
 	interrupts interrupts
 }

@@ -30,8 +30,10 @@ type fakeAgent struct {
 	// What a turn does; set before the first call. It ends when its context does.
 	onChat func(context.Context, *agentv1.SendRequest, func(*agentv1.Event) error) error
 	// cut says whether to break the nth stream after so many frames; guarded by mu.
-	cut   func(n, sent int) bool
-	down  func(call string) error // what a call ends with
+	cut  func(n, sent int) bool
+	down func(call string) error // what a call ends with
+	// fails says whether a call about a conversation fails, before anything has come of it.
+	fails func(call, conversation string) error
 	tools []*agentv1.ToolInfo
 	whole map[string]string // answers of tools, by call
 
@@ -448,6 +450,11 @@ func (f *fakeAgent) CreateConversation(_ context.Context, req *agentv1.CreateCon
 }
 
 func (f *fakeAgent) GetConversation(_ context.Context, req *agentv1.GetConversationRequest) (*agentv1.GetConversationResponse, error) {
+	if f.fails != nil {
+		if err := f.fails("GetConversation", req.GetConversationId()); err != nil {
+			return nil, err
+		}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c, err := f.find(req.GetConversationId())
@@ -503,6 +510,11 @@ func (f *fakeAgent) archive(id string, archived bool) (*agentv1.Conversation, er
 }
 
 func (f *fakeAgent) ArchiveConversation(_ context.Context, req *agentv1.ArchiveConversationRequest) (*agentv1.ArchiveConversationResponse, error) {
+	if f.fails != nil {
+		if err := f.fails("ArchiveConversation", req.GetConversationId()); err != nil {
+			return nil, err
+		}
+	}
 	row, err := f.archive(req.GetConversationId(), true)
 	return &agentv1.ArchiveConversationResponse{Conversation: row}, err
 }

@@ -201,5 +201,8 @@ func (g *Page) Find(number int) *Call {
 	return g.calls[number-1]
 }
 
-// Forget begins the numbers of calls anew, as for another conversation.
-func (g *Page) Forget() { g.calls, g.lastTitle = nil, "" }
+// Forget begins anew, as for another conversation: the numbers of calls, and what has come of a message.
+func (g *Page) Forget() {
+	g.Line()
+	g.calls, g.lastTitle, g.streamed, g.joined, g.usage = nil, "", "", false, counts{}
+}

@@ -78,6 +78,19 @@ func TestAnAnswerThatIsWrittenAnew(t *testing.T) {
 	}
 }
 
+// An answer that was under way in another conversation is no beginning of this one's.
+func TestAnotherConversationBeginsAnew(t *testing.T) {
+	t.Parallel()
+	g, out, _ := page()
+	g.Show(piece("half of it"))
+	g.Forget()
+	g.Show(piece("one"))
+	g.Show(answer("one two"))
+	if want := "half of it\none two\n"; out.String() != want {
+		t.Errorf("%q", out)
+	}
+}
+
 func TestCallsAreOneLineEach(t *testing.T) {
 	t.Parallel()
 	g, _, aside := page()

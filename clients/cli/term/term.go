@@ -1,7 +1,8 @@
 // Package term writes for people: tables that fit the window, colours where there is a terminal to show them, and
 // foreign text made harmless.
 //
-// It knows nothing of Throwbar. A Screen is one output stream with what is known about its reader.
+// It knows nothing of Throwbar. A Screen is one output stream with what is known about its reader; an Editor is a terminal
+// whose last rows are the line that a person types.
 package term
 
 import (
@@ -70,6 +71,9 @@ func Detect(w io.Writer, env func(string) string, terminal func(any) bool) *Scre
 	s.Width = max(s.Width, leastWidth)
 	return s
 }
+
+// Resize tells how many columns the screen has now.
+func (s *Screen) Resize(columns int) { s.Width = max(columns, leastWidth) }
 
 // Paint gives text a style, if the screen has colours.
 func (s *Screen) Paint(style Style, text string) string {
