@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,16 +12,15 @@ import (
 // type as empty objects, and nothing of fields they do not know.
 type (
 	wireRequest struct {
-		Model               string           `json:"model"`
-		Messages            []map[string]any `json:"messages"`
-		Tools               []wireTool       `json:"tools,omitempty"`
-		ToolChoice          any              `json:"tool_choice,omitempty"`
-		ParallelToolCalls   *bool            `json:"parallel_tool_calls,omitempty"`
-		Stream              bool             `json:"stream"`
-		StreamOptions       *wireStream      `json:"stream_options,omitempty"`
-		MaxTokens           int              `json:"max_tokens,omitempty"`
-		MaxCompletionTokens int              `json:"max_completion_tokens,omitempty"`
-		Temperature         *float64         `json:"temperature,omitempty"`
+		// Model and messages come first, and are written by appendMessage: they are most of a request.
+		Tools               []wireTool  `json:"tools,omitempty"`
+		ToolChoice          any         `json:"tool_choice,omitempty"`
+		ParallelToolCalls   *bool       `json:"parallel_tool_calls,omitempty"`
+		Stream              bool        `json:"stream"`
+		StreamOptions       *wireStream `json:"stream_options,omitempty"`
+		MaxTokens           int         `json:"max_tokens,omitempty"`
+		MaxCompletionTokens int         `json:"max_completion_tokens,omitempty"`
+		Temperature         *float64    `json:"temperature,omitempty"`
 	}
 	wireStream struct {
 		IncludeUsage bool `json:"include_usage"`
@@ -39,15 +39,9 @@ type (
 
 // encode returns the body of a request whose history is repaired.
 func (c *Client) encode(request Request) ([]byte, error) {
-	out := wireRequest{
-		Model:       request.Model,
-		Stream:      true,
-		Temperature: request.Temperature,
-	}
-	if out.Model == "" {
-		out.Model = c.model
-	}
-	if out.Model == "" {
+	out := wireRequest{Stream: true, Temperature: request.Temperature}
+	name := cmp.Or(request.Model, c.model)
+	if name == "" {
 		return nil, errors.New("no model is named")
 	}
 	if len(request.Messages) == 0 || !asks(request.Messages[len(request.Messages)-1]) {
@@ -61,20 +55,24 @@ func (c *Client) encode(request Request) ([]byte, error) {
 	} else {
 		out.MaxTokens = max(request.MaxTokens, 0)
 	}
-	for _, message := range request.Messages {
-		encoded, err := c.message(message)
-		if err != nil {
-			return nil, err
-		}
-		out.Messages = append(out.Messages, encoded)
-	}
 	if err := c.tools(&out, request); err != nil {
 		return nil, err
 	}
-	body, err := marshal(out)
+	rest, err := marshal(out)
 	if err != nil {
 		return nil, err
 	}
+	body := make([]byte, 0, sizeOf(request.Messages)+len(rest)+len(name))
+	body = append(appendString(append(body, `{"model":`...), name), `,"messages":[`...)
+	for i := range request.Messages {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		if body, err = c.appendMessage(body, &request.Messages[i]); err != nil {
+			return nil, err
+		}
+	}
+	body = append(append(body, `],`...), rest[1:]...) // the rest has a member at least
 	return c.withEffort(body, request.Effort)
 }
 
@@ -113,39 +111,7 @@ func (c *Client) tools(out *wireRequest, request Request) error {
 	return nil
 }
 
-// message returns the wire form of a message.
-func (c *Client) message(m Message) (map[string]any, error) {
-	out := map[string]any{"role": string(m.Role), "content": c.content(m)}
-	switch m.Role {
-	case RoleSystem:
-		if c.switches.DeveloperRole {
-			out["role"] = "developer"
-		}
-	case RoleTool:
-		out["tool_call_id"] = m.CallID
-	case RoleAssistant:
-		if c.echoes(m) {
-			out[c.reasoningField()] = m.Reasoning
-		}
-		var calls []fields
-		for _, call := range m.Calls {
-			encoded, err := c.wireCall(call)
-			if err != nil {
-				return nil, err
-			}
-			calls = append(calls, encoded)
-		}
-		if len(calls) > 0 {
-			out["tool_calls"] = calls
-			if m.Text == "" {
-				out["content"] = nil
-			}
-		}
-	}
-	return out, nil
-}
-
-func (c *Client) echoes(m Message) bool {
+func (c *Client) echoes(m *Message) bool {
 	if m.Reasoning == "" {
 		return false
 	}
@@ -157,27 +123,6 @@ func (c *Client) reasoningField() string {
 		return "reasoning_content"
 	}
 	return c.switches.ReasoningField
-}
-
-// content returns the text of a message, or its parts if it has images.
-func (c *Client) content(m Message) any {
-	if len(m.Images) == 0 {
-		return m.Text
-	}
-	if c.switches.NoImages {
-		if m.Text == "" {
-			return imageRemark
-		}
-		return m.Text + "\n" + imageRemark
-	}
-	var parts []map[string]any
-	if m.Text != "" {
-		parts = append(parts, map[string]any{"type": "text", "text": m.Text})
-	}
-	for _, image := range m.Images {
-		parts = append(parts, map[string]any{"type": "image_url", "image_url": map[string]string{"url": image}})
-	}
-	return parts
 }
 
 // imageRemark stands for images that the model cannot see.
