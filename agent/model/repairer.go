@@ -16,10 +16,15 @@ type Repairer struct {
 	out  []Message // what it was repaired to; the same memory if it had no faults
 	lint *linter   // after out; nil if there is nothing to go on from
 	made bool      // out is other memory than in
+	size int       // about, of the texts of in
 }
 
-// Repair returns what [Repair] returns, but for the memory that it is in: that is the Repairer's, and nobody may change it.
+// Repair returns what [Repair] returns, but for the memory that it is in: that is the Repairer's, and nobody may change it. A nil
+// one remembers nothing.
 func (r *Repairer) Repair(messages []Message) []Message {
+	if r == nil {
+		return Repair(messages)
+	}
 	if !r.goesOn(messages) {
 		r.begin(messages)
 	}
@@ -27,13 +32,7 @@ func (r *Repairer) Repair(messages []Message) []Message {
 }
 
 // Size is about how many bytes are kept, texts included, though others may keep those as well.
-func (r *Repairer) Size() int {
-	size := (cap(r.in) + cap(r.out)) * messageSize
-	for i := range r.in {
-		size += sizeOf(r.in[i : i+1])
-	}
-	return size
-}
+func (r *Repairer) Size() int { return (cap(r.in)+cap(r.out))*messageSize + r.size }
 
 // messageSize is about what a message takes beside its text.
 const messageSize = 128
@@ -52,7 +51,7 @@ func (r *Repairer) goesOn(messages []Message) bool {
 	if !r.lint.accepts(more) {
 		return false
 	}
-	r.in = append(r.in, more...)
+	r.in, r.size = append(r.in, more...), r.size+sizeOf(more)
 	if r.made {
 		r.out = append(r.out, more...)
 	} else {
@@ -63,7 +62,7 @@ func (r *Repairer) goesOn(messages []Message) bool {
 
 // begin repairs all of a history.
 func (r *Repairer) begin(messages []Message) {
-	*r = Repairer{in: owned(messages), lint: newLinter(len(messages))}
+	*r = Repairer{in: owned(messages), lint: newLinter(len(messages)), size: sizeOf(messages)}
 	if r.out = r.in; r.lint.accepts(r.in) {
 		return
 	}
