@@ -47,11 +47,13 @@ func (m *Memory) weigh(messages []message) {
 
 // shorten returns messages that were weighed with the long results before a place cut, and says how many those are.
 func (m *Memory) shorten(messages []message, end int) ([]message, int) {
-	out := slices.Clone(messages)
-	n := 0
-	for i := range out[:end] {
-		if out[i].Role != model.RoleTool || len(out[i].Text) <= longResult {
+	out, n := messages, 0
+	for i := range messages[:end] {
+		if messages[i].Role != model.RoleTool || len(messages[i].Text) <= longResult {
 			continue
+		}
+		if n == 0 {
+			out = slices.Clone(messages)
 		}
 		k := &m.known[i]
 		if k.short == "" {
