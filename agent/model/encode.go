@@ -1,9 +1,69 @@
 package model
 
-import (
-	"slices"
-	"unicode/utf8"
+// The members of a message and of a call stand in the order of their names, as those of a map: a request begins with the
+// same bytes as the one before, also as earlier versions of this program sent it, which providers remember.
+type (
+	wireMessage struct {
+		Content any     `json:"content"` // a text, parts, or null
+		Role    string  `json:"role"`
+		CallID  *string `json:"tool_call_id,omitempty"`
+		Calls   []any   `json:"tool_calls,omitempty"`
+	}
+	wirePlainCall struct {
+		Function wireArguments `json:"function"`
+		ID       string        `json:"id"`
+		Type     string        `json:"type"`
+	}
+	wireArguments struct {
+		Arguments string `json:"arguments"`
+		Name      string `json:"name"`
+	}
 )
+
+// message returns the wire form of a message.
+func (c *Client) message(m *Message) (any, error) {
+	out := wireMessage{Content: c.content(m), Role: string(m.Role)}
+	switch m.Role {
+	case RoleSystem:
+		if c.switches.DeveloperRole {
+			out.Role = "developer"
+		}
+	case RoleTool:
+		out.CallID = &m.CallID
+	case RoleAssistant:
+		for i := range m.Calls {
+			call, err := c.call(&m.Calls[i])
+			if err != nil {
+				return nil, err
+			}
+			out.Calls = append(out.Calls, call)
+		}
+		if len(m.Calls) > 0 && m.Text == "" {
+			out.Content = nil
+		}
+		if c.echoes(m) {
+			return c.echoed(&out, m.Reasoning), nil
+		}
+	}
+	return &out, nil
+}
+
+// echoed is a message with what the model thought, in a field whose name the provider chose.
+func (c *Client) echoed(m *wireMessage, reasoning string) map[string]any {
+	out := map[string]any{"role": m.Role, "content": m.Content, c.reasoningField(): reasoning}
+	if len(m.Calls) > 0 {
+		out["tool_calls"] = m.Calls
+	}
+	return out
+}
+
+// call returns the wire form of a call.
+func (c *Client) call(call *Call) (any, error) {
+	if len(call.Extra) > 0 {
+		return c.wireCall(*call)
+	}
+	return &wirePlainCall{Function: wireArguments{Arguments: call.Arguments, Name: call.Name}, ID: call.ID, Type: "function"}, nil
+}
 
 // sizeOf is about how many bytes messages take in a request.
 func sizeOf(messages []Message) int {
@@ -19,136 +79,4 @@ func sizeOf(messages []Message) int {
 		}
 	}
 	return size
-}
-
-// appendMessage appends the wire form of a message, its members in the order of their names, as those of a map: a request
-// begins with the same bytes as the one before, also as versions of this program before have sent it, which providers remember.
-func (c *Client) appendMessage(dst []byte, m *Message) ([]byte, error) {
-	dst = append(dst, '{')
-	echo := ""
-	if m.Role == RoleAssistant && c.echoes(m) {
-		echo = c.reasoningField()
-	}
-	dst = c.appendEcho(dst, echo != "" && echo < "content", echo, m)
-	dst = c.appendContent(append(dst, `"content":`...), m)
-	dst = append(dst, ',')
-	dst = c.appendEcho(dst, echo > "content" && echo < "role", echo, m)
-	role := string(m.Role)
-	if m.Role == RoleSystem && c.switches.DeveloperRole {
-		role = "developer"
-	}
-	dst = append(appendString(append(dst, `"role":`...), role), ',')
-	dst = c.appendEcho(dst, echo > "role" && echo < "tool_calls", echo, m)
-	switch {
-	case m.Role == RoleTool:
-		dst = append(appendString(append(dst, `"tool_call_id":`...), m.CallID), ',')
-	case m.Role == RoleAssistant && len(m.Calls) > 0:
-		dst = append(dst, `"tool_calls":[`...)
-		for i := range m.Calls {
-			var err error
-			if dst, err = c.appendCall(dst, &m.Calls[i]); err != nil {
-				return nil, err
-			}
-			dst = append(dst, ',')
-		}
-		dst = append(dst[:len(dst)-1], `],`...)
-	}
-	dst = c.appendEcho(dst, echo > "tool_calls", echo, m)
-	dst[len(dst)-1] = '}'
-	return dst, nil
-}
-
-// appendEcho appends, if it is its turn, what the model thought.
-func (c *Client) appendEcho(dst []byte, now bool, name string, m *Message) []byte {
-	if !now {
-		return dst
-	}
-	return append(appendString(append(appendString(dst, name), ':'), m.Reasoning), ',')
-}
-
-// appendContent appends the text of a message, or its parts if it has images.
-func (c *Client) appendContent(dst []byte, m *Message) []byte {
-	switch {
-	case m.Role == RoleAssistant && m.Text == "" && len(m.Calls) > 0:
-		return append(dst, `null`...)
-	case len(m.Images) == 0:
-		return appendString(dst, m.Text)
-	case c.switches.NoImages && m.Text == "":
-		return appendString(dst, imageRemark)
-	case c.switches.NoImages:
-		return appendString(dst, m.Text+"\n"+imageRemark)
-	}
-	dst = append(dst, '[')
-	if m.Text != "" {
-		dst = append(appendString(append(dst, `{"text":`...), m.Text), `,"type":"text"},`...)
-	}
-	for _, image := range m.Images {
-		dst = append(appendString(append(dst, `{"image_url":{"url":`...), image), `},"type":"image_url"},`...)
-	}
-	dst[len(dst)-1] = ']'
-	return dst
-}
-
-// appendCall appends the wire form of a call.
-func (c *Client) appendCall(dst []byte, call *Call) ([]byte, error) {
-	if len(call.Extra) > 0 {
-		out, err := c.wireCall(*call)
-		if err != nil {
-			return nil, err
-		}
-		raw, err := marshal(out)
-		return append(dst, raw...), err
-	}
-	dst = appendString(append(dst, `{"function":{"arguments":`...), call.Arguments)
-	dst = appendString(append(dst, `,"name":`...), call.Name)
-	dst = appendString(append(dst, `},"id":`...), call.ID)
-	return append(dst, `,"type":"function"}`...), nil
-}
-
-// appendString appends a text as JSON, with the bytes that marshal writes.
-func appendString(dst []byte, text string) []byte {
-	const digits = "0123456789abcdef"
-	dst = append(slices.Grow(dst, len(text)+2), '"')
-	from := 0
-	for i := 0; i < len(text); {
-		b := text[i]
-		if b >= ' ' && b != '"' && b != '\\' && b < utf8.RuneSelf {
-			i++
-			continue
-		}
-		if b >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(text[i:])
-			switch {
-			case r == utf8.RuneError && size == 1:
-				dst = append(append(dst, text[from:i]...), `\ufffd`...)
-				from = i + size
-			case r == '\u2028', r == '\u2029':
-				dst = append(append(dst, text[from:i]...), `\u202`...)
-				dst = append(dst, digits[r&0xf])
-				from = i + size
-			}
-			i += size
-			continue
-		}
-		dst = append(append(dst, text[from:i]...), '\\')
-		switch b {
-		case '"', '\\':
-			dst = append(dst, b)
-		case '\b':
-			dst = append(dst, 'b')
-		case '\f':
-			dst = append(dst, 'f')
-		case '\n':
-			dst = append(dst, 'n')
-		case '\r':
-			dst = append(dst, 'r')
-		case '\t':
-			dst = append(dst, 't')
-		default:
-			dst = append(dst, 'u', '0', '0', digits[b>>4], digits[b&0xf])
-		}
-		i++
-		from = i
-	}
-	return append(append(dst, text[from:]...), '"')
 }

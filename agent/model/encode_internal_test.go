@@ -134,9 +134,9 @@ func randomMessage(r *rand.Rand) Message {
 	return m
 }
 
-// TestARequestIsWhatTheStandardLibraryWrites holds what is written by hand against what the standard library writes, byte for
+// TestARequestIsWhatMapsWrite holds a request against what maps make of it, byte for
 // byte, over random requests and all switches, whatever their texts.
-func TestARequestIsWhatTheStandardLibraryWrites(t *testing.T) {
+func TestARequestIsWhatMapsWrite(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {

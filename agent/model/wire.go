@@ -12,7 +12,8 @@ import (
 // type as empty objects, and nothing of fields they do not know.
 type (
 	wireRequest struct {
-		// Model and messages come first, and are written by appendMessage: they are most of a request.
+		Model               string      `json:"model"`
+		Messages            []any       `json:"messages"`
 		Tools               []wireTool  `json:"tools,omitempty"`
 		ToolChoice          any         `json:"tool_choice,omitempty"`
 		ParallelToolCalls   *bool       `json:"parallel_tool_calls,omitempty"`
@@ -39,9 +40,8 @@ type (
 
 // encode returns the body of a request whose history is repaired.
 func (c *Client) encode(request Request) ([]byte, error) {
-	out := wireRequest{Stream: true, Temperature: request.Temperature}
-	name := cmp.Or(request.Model, c.model)
-	if name == "" {
+	out := wireRequest{Model: cmp.Or(request.Model, c.model), Stream: true, Temperature: request.Temperature}
+	if out.Model == "" {
 		return nil, errors.New("no model is named")
 	}
 	if len(request.Messages) == 0 || !asks(request.Messages[len(request.Messages)-1]) {
@@ -58,21 +58,18 @@ func (c *Client) encode(request Request) ([]byte, error) {
 	if err := c.tools(&out, request); err != nil {
 		return nil, err
 	}
-	rest, err := marshal(out)
+	out.Messages = make([]any, len(request.Messages))
+	for i := range request.Messages {
+		message, err := c.message(&request.Messages[i])
+		if err != nil {
+			return nil, err
+		}
+		out.Messages[i] = message
+	}
+	body, err := marshal(out)
 	if err != nil {
 		return nil, err
 	}
-	body := make([]byte, 0, sizeOf(request.Messages)+len(rest)+len(name))
-	body = append(appendString(append(body, `{"model":`...), name), `,"messages":[`...)
-	for i := range request.Messages {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		if body, err = c.appendMessage(body, &request.Messages[i]); err != nil {
-			return nil, err
-		}
-	}
-	body = append(append(body, `],`...), rest[1:]...) // the rest has a member at least
 	return c.withEffort(body, request.Effort)
 }
 
@@ -123,6 +120,26 @@ func (c *Client) reasoningField() string {
 		return "reasoning_content"
 	}
 	return c.switches.ReasoningField
+}
+
+// content returns the text of a message, or its parts if it has images.
+func (c *Client) content(m *Message) any {
+	switch {
+	case len(m.Images) == 0:
+		return m.Text
+	case c.switches.NoImages && m.Text == "":
+		return imageRemark
+	case c.switches.NoImages:
+		return m.Text + "\n" + imageRemark
+	}
+	var parts []map[string]any
+	if m.Text != "" {
+		parts = append(parts, map[string]any{"type": "text", "text": m.Text})
+	}
+	for _, image := range m.Images {
+		parts = append(parts, map[string]any{"type": "image_url", "image_url": map[string]string{"url": image}})
+	}
+	return parts
 }
 
 // imageRemark stands for images that the model cannot see.
