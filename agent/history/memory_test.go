@@ -50,13 +50,23 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, err
 }
 
-// request is what is sent, byte for byte.
-func (w *wire) request(t *testing.T, messages []model.Message, known *model.Repairer) []byte {
+// clients are clients that write requests down in different ways.
+func (w *wire) clients(t *testing.T) []*model.Client {
 	t.Helper()
-	c, err := model.New(model.Config{BaseURL: "http://model.test/v1", Model: "test", HTTPClient: &http.Client{Transport: w}})
-	if err != nil {
-		t.Fatal(err)
+	var out []*model.Client
+	for _, switches := range []model.Switches{{}, {ReasoningEcho: model.EchoAlways}, {NoImages: true, DeveloperRole: true}} {
+		c, err := model.New(model.Config{BaseURL: "http://model.test/v1", Model: "test", HTTPClient: &http.Client{Transport: w}, Switches: switches})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, c)
 	}
+	return out
+}
+
+// request is what is sent, byte for byte.
+func (w *wire) request(t *testing.T, c *model.Client, messages []model.Message, known *model.Repairer) []byte {
+	t.Helper()
 	if _, err := c.Complete(t.Context(), model.Request{Messages: messages, Known: known}, model.Sink{}); err != nil {
 		t.Fatal(err)
 	}
@@ -69,12 +79,14 @@ func (w *wire) request(t *testing.T, messages []model.Message, known *model.Repa
 func TestMemoryChangesNothing(t *testing.T) {
 	t.Parallel()
 	p := &wire{}
+	clients := p.clients(t)
 	shortened, images := 0, 0
 	for seed := range uint64(25) {
 		r := rand.New(rand.NewPCG(seed, 21))
 		talk := historytest.Talk{Random: r, Long: 5000}
 		limits, rules := history.Limits{Images: true, Estimator: &history.Estimator{}}, "rules"
 		var memory history.Memory
+		c := clients[0]
 		var stored []model.Message
 		for step := range 40 {
 			stored = grown(r, &talk, stored)
@@ -86,6 +98,8 @@ func TestMemoryChangesNothing(t *testing.T) {
 			case 2:
 				limits.Images = !limits.Images
 			case 3:
+				c = clients[r.IntN(len(clients))]
+			case 4:
 				limits.Estimator.Observe(1000, int64(500+r.IntN(2000)))
 			}
 			whole, plain := memory.Repair(stored), model.Repair(stored)
@@ -107,7 +121,7 @@ func TestMemoryChangesNothing(t *testing.T) {
 			if len(want) < 2 {
 				continue // the rules alone ask nothing
 			}
-			if a, b := p.request(t, shown, &memory.Sent), p.request(t, want, nil); !bytes.Equal(a, b) {
+			if a, b := p.request(t, c, shown, &memory.Sent), p.request(t, c, want, nil); !bytes.Equal(a, b) {
 				t.Fatalf("seed %d, step %d:\n%s\nwant\n%s", seed, step, a, b)
 			}
 		}

@@ -21,6 +21,31 @@ func sizeOf(messages []Message) int {
 	return size
 }
 
+// appendMessages appends the messages of a request, with room for some bytes more. Those that the same client has written down
+// for the request before are not written down again.
+func (c *Client) appendMessages(dst []byte, request Request, more int) ([]byte, error) {
+	known := request.Known
+	if !known.returned(request.Messages) {
+		known = &Repairer{}
+	}
+	if known.by != c {
+		known.by, known.wire, known.wired = c, make([]byte, 0, sizeOf(request.Messages)), 0
+	}
+	for ; known.wired < len(request.Messages); known.wired++ {
+		wire := known.wire
+		if known.wired > 0 {
+			wire = append(wire, ',')
+		}
+		wire, err := c.appendMessage(wire, &request.Messages[known.wired])
+		if err != nil {
+			return nil, err
+		}
+		known.wire = wire
+	}
+	dst = append(slices.Grow(dst, len(known.wire)+more), `,"messages":[`...)
+	return append(dst, known.wire...), nil
+}
+
 // appendMessage appends the wire form of a message, its members in the order of their names, as those of a map: a request
 // begins with the same bytes as the one before, also as versions of this program before have sent it, which providers remember.
 func (c *Client) appendMessage(dst []byte, m *Message) ([]byte, error) {

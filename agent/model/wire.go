@@ -62,15 +62,9 @@ func (c *Client) encode(request Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := make([]byte, 0, sizeOf(request.Messages)+len(rest)+len(name))
-	body = append(appendString(append(body, `{"model":`...), name), `,"messages":[`...)
-	for i := range request.Messages {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		if body, err = c.appendMessage(body, &request.Messages[i]); err != nil {
-			return nil, err
-		}
+	body, err := c.appendMessages(appendString([]byte(`{"model":`), name), request, len(rest)+64)
+	if err != nil {
+		return nil, err
 	}
 	body = append(append(body, `],`...), rest[1:]...) // the rest has a member at least
 	return c.withEffort(body, request.Effort)
