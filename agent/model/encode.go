@@ -80,3 +80,30 @@ func sizeOf(messages []Message) int {
 	}
 	return size
 }
+
+// messages returns the messages of a request as they are written down, without the brackets. Those that the same client has
+// written down for the request before are not written down again.
+func (c *Client) messages(request Request) ([]byte, error) {
+	known := request.Known
+	if !known.returned(request.Messages) {
+		known = &Repairer{}
+	}
+	if known.by != c {
+		known.by, known.wire, known.wired = c, make([]byte, 0, sizeOf(request.Messages)), 0
+	}
+	for ; known.wired < len(request.Messages); known.wired++ {
+		message, err := c.message(&request.Messages[known.wired])
+		if err != nil {
+			return nil, err
+		}
+		raw, err := marshal(message)
+		if err != nil {
+			return nil, err
+		}
+		if known.wired > 0 {
+			known.wire = append(known.wire, ',')
+		}
+		known.wire = append(known.wire, raw...)
+	}
+	return known.wire, nil
+}

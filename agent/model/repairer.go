@@ -17,6 +17,10 @@ type Repairer struct {
 	lint *linter   // after out; nil if there is nothing to go on from
 	made bool      // out is other memory than in
 	size int       // about, of the texts of in
+
+	wire  []byte // the first messages of out as a client has written them down, without the brackets
+	wired int    // how many those are
+	by    *Client
 }
 
 // Repair returns what [Repair] returns, but for the memory that it is in: that is the Repairer's, and nobody may change it. A nil
@@ -32,10 +36,15 @@ func (r *Repairer) Repair(messages []Message) []Message {
 }
 
 // Size is about how many bytes are kept, texts included, though others may keep those as well.
-func (r *Repairer) Size() int { return (cap(r.in)+cap(r.out))*messageSize + r.size }
+func (r *Repairer) Size() int { return (cap(r.in)+cap(r.out))*messageSize + r.size + cap(r.wire) }
 
 // messageSize is about what a message takes beside its text.
 const messageSize = 128
+
+// returned reports whether messages are what Repair returned last.
+func (r *Repairer) returned(messages []Message) bool {
+	return r != nil && len(messages) > 0 && len(messages) == len(r.out) && &messages[0] == &r.out[0]
+}
 
 // goesOn adds what came since, if the history begins as the one before and nothing is wrong with that.
 func (r *Repairer) goesOn(messages []Message) bool {

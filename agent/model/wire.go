@@ -11,9 +11,11 @@ import (
 // The request as it goes over the wire. It is written by hand because the library's types would send calls without a
 // type as empty objects, and nothing of fields they do not know.
 type (
+	// wireHead begins a request. Then come the messages, and what is in wireRequest.
+	wireHead struct {
+		Model string `json:"model"`
+	}
 	wireRequest struct {
-		Model               string      `json:"model"`
-		Messages            []any       `json:"messages"`
 		Tools               []wireTool  `json:"tools,omitempty"`
 		ToolChoice          any         `json:"tool_choice,omitempty"`
 		ParallelToolCalls   *bool       `json:"parallel_tool_calls,omitempty"`
@@ -40,8 +42,8 @@ type (
 
 // encode returns the body of a request whose history is repaired.
 func (c *Client) encode(request Request) ([]byte, error) {
-	out := wireRequest{Model: cmp.Or(request.Model, c.model), Stream: true, Temperature: request.Temperature}
-	if out.Model == "" {
+	head, out := wireHead{Model: cmp.Or(request.Model, c.model)}, wireRequest{Stream: true, Temperature: request.Temperature}
+	if head.Model == "" {
 		return nil, errors.New("no model is named")
 	}
 	if len(request.Messages) == 0 || !asks(request.Messages[len(request.Messages)-1]) {
@@ -58,18 +60,21 @@ func (c *Client) encode(request Request) ([]byte, error) {
 	if err := c.tools(&out, request); err != nil {
 		return nil, err
 	}
-	out.Messages = make([]any, len(request.Messages))
-	for i := range request.Messages {
-		message, err := c.message(&request.Messages[i])
-		if err != nil {
-			return nil, err
-		}
-		out.Messages[i] = message
-	}
-	body, err := marshal(out)
+	messages, err := c.messages(request)
 	if err != nil {
 		return nil, err
 	}
+	first, err := marshal(head)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	// The messages are most of a request, and are not read and copied once more to be a part of it. Head and rest have a
+	// member at least.
+	body := slices.Concat(first[:len(first)-1], []byte(`,"messages":[`), messages, []byte(`],`), rest[1:])
 	return c.withEffort(body, request.Effort)
 }
 
