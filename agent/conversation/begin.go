@@ -273,9 +273,6 @@ func (b *Book) guarded(ctx context.Context, c Conversation, row Turn, j *journal
 	if err != nil {
 		return fmt.Errorf("read history: %w", err)
 	}
-	if !resumed {
-		history = model.Repair(history)
-	}
 	origin := controlv1.Origin_ORIGIN_INTERACTIVE
 	if row.Durable {
 		origin = controlv1.Origin_ORIGIN_BACKGROUND

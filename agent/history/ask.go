@@ -80,6 +80,8 @@ type Asker struct {
 	Complete func(ctx context.Context, shown []model.Message) (model.Turn, error)
 	// Restart keeps a conversation that was made shorter, before the model is shown it.
 	Restart func(ctx context.Context, result Result) error
+	// Memory is of the conversation; a new one if it is nil.
+	Memory *Memory
 }
 
 // Ask asks the model. It returns the history from here on, without the answer: the messages it was given, or a shorter form.
@@ -88,7 +90,7 @@ type Asker struct {
 // compacted once more and sent once more, and a second refusal is a [*TooLong]; so a call asks the model at most twice.
 // Other errors of Complete are returned as they are, with what the model had said.
 func (a *Asker) Ask(ctx context.Context, messages []model.Message) (model.Turn, []model.Message, error) {
-	shown, plan := Fit(messages, a.Limits)
+	shown, plan := a.fit(messages)
 	var err error
 	if plan.Over {
 		if messages, shown, plan, err = a.compact(ctx, messages); err != nil {
@@ -111,6 +113,14 @@ func (a *Asker) Ask(ctx context.Context, messages []model.Message) (model.Turn, 
 	return answer, messages, err
 }
 
+// fit is what the model is shown.
+func (a *Asker) fit(messages []model.Message) ([]model.Message, Plan) {
+	if a.Memory == nil {
+		a.Memory = &Memory{}
+	}
+	return a.Memory.Fit(messages, a.Limits)
+}
+
 // compact makes the conversation shorter and keeps that.
 func (a *Asker) compact(ctx context.Context, messages []model.Message) ([]model.Message, []model.Message, Plan, error) {
 	made, err := a.Compact(ctx, messages, a.Limits)
@@ -120,7 +130,7 @@ func (a *Asker) compact(ctx context.Context, messages []model.Message) ([]model.
 	if err := a.Restart(ctx, made); err != nil {
 		return messages, nil, Plan{}, err
 	}
-	shown, plan := Fit(made.Messages, a.Limits)
+	shown, plan := a.fit(made.Messages)
 	return made.Messages, shown, plan, nil
 }
 

@@ -55,13 +55,18 @@ func (e *Estimator) scale() float64 {
 func (e *Estimator) Messages(messages []model.Message) int {
 	sum := 0
 	for i := range messages {
-		m := &messages[i]
-		sum += messageTokens*unit + weight(m.Text) + weight(m.CallID) + len(m.Images)*imageTokens*unit
-		for _, call := range m.Calls {
-			sum += callTokens*unit + weight(call.ID) + weight(call.Name) + weight(call.Arguments) + weight(string(call.Extra))
-		}
+		sum += weigh(&messages[i])
 	}
 	return e.tokens(sum)
+}
+
+// weigh is the estimated tokens of a message, times unit.
+func weigh(m *message) int {
+	sum := messageTokens*unit + weight(m.Text) + weight(m.CallID) + len(m.Images)*imageTokens*unit
+	for _, call := range m.Calls {
+		sum += callTokens*unit + weight(call.ID) + weight(call.Name) + weight(call.Arguments) + weight(string(call.Extra))
+	}
+	return sum
 }
 
 // Tools estimates the tokens of the tools that go with a request.

@@ -29,33 +29,26 @@ type Plan struct {
 }
 
 // Fit returns what a model is shown of a conversation. The messages may be in any state, system messages among them; they are
-// not changed, and what is shown may be in the same memory. What is shown is what [model.Lint] accepts, begins with the system messages, has no two messages of the user
+// not changed. What is shown is what [model.Lint] accepts, begins with the system messages, has no two messages of the user
 // in a row ([model.NextMessage] is between them), and ends with what can be answered; it is empty if there is nothing to.
 func Fit(messages []model.Message, limits Limits) ([]model.Message, Plan) {
+	return new(Memory).Fit(messages, limits)
+}
+
+// Fit is [Fit], and costs less if the conversation begins as the one before. Nobody may change what is shown.
+func (m *Memory) Fit(messages []model.Message, limits Limits) ([]model.Message, Plan) {
 	shown, plan := seen(messages, limits)
-	shown = asking(joined(model.Repair(shown)))
-	tokens := limits.messages(shown...)
+	shown = asking(joined(m.shown.Repair(shown)))
+	m.weigh(shown)
+	tokens := limits.Estimator.tokens(m.weight)
 	if tokens > limits.room()*shortenFrom/100 {
-		if shown, plan.Shortened = shorten(shown, newestRound(shown)); plan.Shortened > 0 {
-			tokens = limits.messages(shown...)
+		if shown, plan.Shortened = m.shorten(shown, newestRound(shown)); plan.Shortened > 0 {
+			tokens = limits.Estimator.tokens(m.weight)
 		}
 	}
 	plan.Tokens = tokens + limits.Fixed
 	plan.Over = plan.Tokens > limits.most()
 	return shown, plan
-}
-
-// shorten returns messages with the long results before a place cut, and says how many those are.
-func shorten(messages []message, end int) ([]message, int) {
-	out := slices.Clone(messages)
-	n := 0
-	for i := range out[:end] {
-		if m := &out[i]; m.Role == model.RoleTool && len(m.Text) > longResult {
-			m.Text = Cut(m.Text, shortResult)
-			n++
-		}
-	}
-	return out, n
 }
 
 // newestRound is where the newest answer of the model with calls begins.

@@ -175,7 +175,7 @@ func redactURL(raw string) string {
 // the context's error, an [*APIError], or that the answer is malformed or too long; the turn has what arrived. With any
 // other error the turn is empty and the answer had not begun.
 func (c *Client) Complete(ctx context.Context, request Request, sink Sink) (Turn, error) {
-	request.Messages = Repair(request.Messages)
+	request.Messages = request.Known.Repair(request.Messages)
 	body, err := c.encode(request)
 	if err != nil {
 		return Turn{}, fmt.Errorf("%w: %w", errRequest, err)

@@ -21,7 +21,12 @@ func Lint(messages []Message) error {
 
 // asRepaired reports whether Repair has nothing to do: there are no faults, and results are in the order of their calls.
 func asRepaired(messages []Message) bool {
-	l := newLinter(len(messages))
+	return newLinter(len(messages)).accepts(messages)
+}
+
+// accepts reports whether messages go on from those before without a fault and in order, so that [Repair] has nothing to do.
+// What it has not accepted the linter cannot go on from.
+func (l *linter) accepts(messages []Message) bool {
 	for i := range messages {
 		if l.message(&messages[i]); len(l.faults) > 0 || l.moved {
 			return false
@@ -71,7 +76,7 @@ func (l *linter) message(m *Message) {
 		return
 	case RoleUser:
 		l.only(m, fieldSet{images: true})
-		if blank(m.Text) && len(m.Images) == 0 {
+		if blank(m.Text) && (len(m.Images) == 0 || m.Text != "") {
 			l.fault("no content")
 		}
 		if slices.ContainsFunc(m.Images, func(image string) bool { return !isImage(image) }) {

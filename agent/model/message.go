@@ -59,7 +59,10 @@ type Request struct {
 	// Model overrides the model of the client's configuration.
 	Model    string
 	Messages []Message
-	Tools    []Tool
+	// Known is what requests of before have found out about the messages of this conversation: it saves to look at all of them
+	// again, and changes nothing. It may be nil, and belongs to this request until that is answered.
+	Known *Repairer
+	Tools []Tool
 	// ToolChoice is auto, none, required, or the name of a tool; empty leaves it to the provider. Ignored without tools.
 	ToolChoice string
 	// MaxTokens bounds the answer; zero leaves it to the provider.

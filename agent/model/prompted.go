@@ -26,13 +26,14 @@ func NewPrompted(inner completer) *Prompted { return &Prompted{inner: inner} }
 
 // Complete is [Client.Complete] for a model that cannot call tools.
 func (p *Prompted) Complete(ctx context.Context, request Request, sink Sink) (Turn, error) {
-	history := Repair(request.Messages)
+	history := request.Known.Repair(request.Messages)
 	names := make(map[string]bool)
 	for _, tool := range request.Tools {
 		names[tool.Name] = true
 	}
 	plain := request
 	plain.Messages, plain.Tools, plain.ToolChoice = promptedHistory(history, toolPrompt(request)), nil, ""
+	plain.Known = nil // those are other messages
 	reader := &callReader{sink: sink, known: names}
 	answer, err := p.inner.Complete(ctx, plain, Sink{OnText: reader.feed, OnReasoning: reader.think})
 	reader.end(err != nil || answer.Finish == FinishLength || answer.Finish == FinishContentFilter)

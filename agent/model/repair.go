@@ -41,6 +41,11 @@ func Repair(messages []Message) []Message {
 	if asRepaired(messages) {
 		return slices.Clip(messages)
 	}
+	return mended(messages)
+}
+
+// mended is Repair for a history with faults.
+func mended(messages []Message) []Message {
 	r := repairer{ids: make(map[string]bool, len(messages)), in: make([]Message, 0, len(messages)), out: make([]Message, 0, len(messages)+1)}
 	for _, m := range messages {
 		m = tidied(m)

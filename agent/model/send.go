@@ -3,7 +3,6 @@ package model
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/param"
 )
 
 // send posts body and returns the response to it once that is a success.
@@ -25,9 +23,10 @@ func (c *Client) send(ctx context.Context, body []byte, watch *watch) (*http.Res
 		option.WithHeader("User-Agent", "throwbar"),
 		option.WithMiddleware(attempts.try),
 		option.WithResponseBodyInto(&response),
+		// As an option the library sends it as it is. As its own parameter it would read and copy all of it once more.
+		option.WithRequestBody("application/json", body),
 	)
-	params := param.Override[openai.ChatCompletionNewParams](json.RawMessage(body))
-	_, err := c.completions.New(ctx, params, options...)
+	_, err := c.completions.New(ctx, openai.ChatCompletionNewParams{}, options...)
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return nil, err // the caller gave up, perhaps in the pause after a refusal

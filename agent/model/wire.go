@@ -11,17 +11,19 @@ import (
 // The request as it goes over the wire. It is written by hand because the library's types would send calls without a
 // type as empty objects, and nothing of fields they do not know.
 type (
+	// wireHead begins a request. Then come the messages, and what is in wireRequest.
+	wireHead struct {
+		Model string `json:"model"`
+	}
 	wireRequest struct {
-		Model               string           `json:"model"`
-		Messages            []map[string]any `json:"messages"`
-		Tools               []wireTool       `json:"tools,omitempty"`
-		ToolChoice          any              `json:"tool_choice,omitempty"`
-		ParallelToolCalls   *bool            `json:"parallel_tool_calls,omitempty"`
-		Stream              bool             `json:"stream"`
-		StreamOptions       *wireStream      `json:"stream_options,omitempty"`
-		MaxTokens           int              `json:"max_tokens,omitempty"`
-		MaxCompletionTokens int              `json:"max_completion_tokens,omitempty"`
-		Temperature         *float64         `json:"temperature,omitempty"`
+		Tools               []wireTool  `json:"tools,omitempty"`
+		ToolChoice          any         `json:"tool_choice,omitempty"`
+		ParallelToolCalls   *bool       `json:"parallel_tool_calls,omitempty"`
+		Stream              bool        `json:"stream"`
+		StreamOptions       *wireStream `json:"stream_options,omitempty"`
+		MaxTokens           int         `json:"max_tokens,omitempty"`
+		MaxCompletionTokens int         `json:"max_completion_tokens,omitempty"`
+		Temperature         *float64    `json:"temperature,omitempty"`
 	}
 	wireStream struct {
 		IncludeUsage bool `json:"include_usage"`
@@ -40,15 +42,8 @@ type (
 
 // encode returns the body of a request whose history is repaired.
 func (c *Client) encode(request Request) ([]byte, error) {
-	out := wireRequest{
-		Model:       request.Model,
-		Stream:      true,
-		Temperature: request.Temperature,
-	}
-	if out.Model == "" {
-		out.Model = c.model
-	}
-	if out.Model == "" {
+	head, out := wireHead{Model: cmp.Or(request.Model, c.model)}, wireRequest{Stream: true, Temperature: request.Temperature}
+	if head.Model == "" {
 		return nil, errors.New("no model is named")
 	}
 	if len(request.Messages) == 0 || !asks(request.Messages[len(request.Messages)-1]) {
@@ -62,21 +57,24 @@ func (c *Client) encode(request Request) ([]byte, error) {
 	} else {
 		out.MaxTokens = max(request.MaxTokens, 0)
 	}
-	ids := c.ids(request.Messages)
-	for _, message := range request.Messages {
-		encoded, err := c.message(message, ids)
-		if err != nil {
-			return nil, err
-		}
-		out.Messages = append(out.Messages, encoded)
-	}
 	if err := c.tools(&out, request); err != nil {
 		return nil, err
 	}
-	body, err := marshal(out)
+	messages, err := c.messages(request)
 	if err != nil {
 		return nil, err
 	}
+	first, err := marshal(head)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	// The messages are most of a request, and are not read and copied once more to be a part of it. Head and rest have a
+	// member at least.
+	body := slices.Concat(first[:len(first)-1], []byte(`,"messages":[`), messages, []byte(`],`), rest[1:])
 	return c.withEffort(body, request.Effort)
 }
 
@@ -115,40 +113,7 @@ func (c *Client) tools(out *wireRequest, request Request) error {
 	return nil
 }
 
-// message returns the wire form of a message.
-func (c *Client) message(m Message, ids map[string]string) (map[string]any, error) {
-	out := map[string]any{"role": string(m.Role), "content": c.content(m)}
-	switch m.Role {
-	case RoleSystem:
-		if c.switches.DeveloperRole {
-			out["role"] = "developer"
-		}
-	case RoleTool:
-		out["tool_call_id"] = cmp.Or(ids[m.CallID], m.CallID)
-	case RoleAssistant:
-		if c.echoes(m) {
-			out[c.reasoningField()] = m.Reasoning
-		}
-		var calls []fields
-		for _, call := range m.Calls {
-			call.ID = cmp.Or(ids[call.ID], call.ID)
-			encoded, err := c.wireCall(call)
-			if err != nil {
-				return nil, err
-			}
-			calls = append(calls, encoded)
-		}
-		if len(calls) > 0 {
-			out["tool_calls"] = calls
-			if m.Text == "" {
-				out["content"] = nil
-			}
-		}
-	}
-	return out, nil
-}
-
-func (c *Client) echoes(m Message) bool {
+func (c *Client) echoes(m *Message) bool {
 	if m.Reasoning == "" {
 		return false
 	}
@@ -163,14 +128,13 @@ func (c *Client) reasoningField() string {
 }
 
 // content returns the text of a message, or its parts if it has images.
-func (c *Client) content(m Message) any {
-	if len(m.Images) == 0 {
+func (c *Client) content(m *Message) any {
+	switch {
+	case len(m.Images) == 0:
 		return m.Text
-	}
-	if c.switches.NoImages {
-		if m.Text == "" {
-			return imageRemark
-		}
+	case c.switches.NoImages && m.Text == "":
+		return imageRemark
+	case c.switches.NoImages:
 		return m.Text + "\n" + imageRemark
 	}
 	var parts []map[string]any

@@ -35,7 +35,8 @@ type stretch struct {
 
 func newRecent(most int) *recent { return &recent{most: most, kept: map[string]stretch{}} }
 
-// take returns what is kept of a history that begins at a number; what came before that is of no use any more.
+// take returns what is kept of a history that begins at a number; what came before that is of no use any more. Room behind its
+// messages is given away with it, once: who takes it next has to copy them to add some.
 func (r *recent) take(conversation string, from int64) stretch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,8 +46,10 @@ func (r *recent) take(conversation string, from int64) stretch {
 	}
 	r.tick++
 	s.used = r.tick
+	taken := s
+	s.messages = slices.Clip(s.messages)
 	r.kept[conversation] = s
-	return s
+	return taken
 }
 
 // add is the stretch with one message more. The one that it was made of stays as it was.
@@ -57,9 +60,11 @@ func (s stretch) add(n int64, m model.Message, bytes int) stretch {
 	return s
 }
 
-// grown is the stretch with room for more messages.
+// grown is the stretch with room for more messages, and for some that come later where it grows.
 func (s stretch) grown(by int) stretch {
-	s.messages = slices.Grow(slices.Clip(s.messages), by)
+	if n := len(s.messages); by > cap(s.messages)-n {
+		s.messages = slices.Grow(s.messages, by+n/8)
+	}
 	return s
 }
 

@@ -28,3 +28,18 @@ func TestOnlySoMuchIsKept(t *testing.T) {
 		t.Errorf("%d histories with %d bytes are kept", len(r.kept), r.bytes)
 	}
 }
+
+// Two that read at once and find different ends do not write into each other's history.
+func TestWhoAddsHasRoomOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	r := newRecent(1 << 20)
+	r.keep("c", r.take("c", 0).grown(100).add(1, model.Message{Text: "first"}, 1)) // with room behind it
+	one, other := r.take("c", 0), r.take("c", 0)
+	one = one.grown(1).add(2, model.Message{Text: "one"}, 1)
+	other = other.grown(1).add(2, model.Message{Text: "other"}, 1)
+	r.keep("c", one)
+	third := r.take("c", 0).grown(1).add(3, model.Message{Text: "third"}, 1)
+	if one.messages[1].Text != "one" || other.messages[1].Text != "other" || len(one.messages) != 2 || third.messages[2].Text != "third" {
+		t.Errorf("%v, %v, %v", one.messages, other.messages, third.messages)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"throwbar.dev/throwbar/agent/model"
 	"throwbar.dev/throwbar/agent/tool/schema"
@@ -195,27 +196,33 @@ func plain(family string) string {
 // loaded there, as the member loadedTools of a JSON object in a message of the user.
 func (s *Set) Loaded(history []model.Message) []string {
 	l := loading{searches: map[string]bool{}}
-	// Within a text their quotes would be escaped.
-	found := regexp.MustCompile(`"name":"([a-zA-Z_][a-zA-Z0-9_-]{0,63})"`)
-	kept := regexp.MustCompile(`"loadedTools":\[("[a-zA-Z0-9_-]+"(?:,"[a-zA-Z0-9_-]+")*)\]`)
-	for _, m := range history {
+	// Within a text their quotes would be escaped. The patterns are seldom needed, and dear to make.
+	found := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"name":"([a-zA-Z_][a-zA-Z0-9_-]{0,63})"`) })
+	kept := sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`"loadedTools":\[("[a-zA-Z0-9_-]+"(?:,"[a-zA-Z0-9_-]+")*)\]`)
+	})
+	for i := range history {
+		m := &history[i]
 		switch m.Role {
 		case model.RoleAssistant:
 			for _, call := range m.Calls {
 				if t, ok := s.byName[call.Name]; ok {
 					l.add(t.Name)
-					l.searches[call.ID] = t.Finds()
+					l.search(call.ID, t.Finds())
 				}
 			}
 		case model.RoleTool:
 			if !l.searches[m.CallID] {
 				continue
 			}
-			for _, match := range slices.Backward(found.FindAllStringSubmatch(m.Text, -1)) { // the best is the newest
+			for _, match := range slices.Backward(found().FindAllStringSubmatch(m.Text, -1)) { // the best is the newest
 				l.add(match[1])
 			}
 		default:
-			for _, match := range kept.FindAllStringSubmatch(m.Text, -1) {
+			if !strings.Contains(m.Text, `"loadedTools":[`) {
+				continue
+			}
+			for _, match := range kept().FindAllStringSubmatch(m.Text, -1) {
 				for name := range strings.SplitSeq(match[1], ",") {
 					l.add(strings.Trim(name, `"`))
 				}
@@ -234,7 +241,19 @@ type loading struct {
 	names    []string
 }
 
+// search notes whether the call with an id is one of the tool that finds others.
+func (l *loading) search(id string, finds bool) {
+	if finds {
+		l.searches[id] = true
+	} else if len(l.searches) > 0 {
+		delete(l.searches, id)
+	}
+}
+
 // add makes a tool the newest.
 func (l *loading) add(name string) {
+	if n := len(l.names); n > 0 && l.names[n-1] == name {
+		return
+	}
 	l.names = append(slices.DeleteFunc(l.names, func(other string) bool { return other == name }), name)
 }

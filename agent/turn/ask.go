@@ -51,11 +51,13 @@ func (s *session) askOne(ctx context.Context, step Step, choice Choice) (model.T
 	asker.Limits.Fixed = asker.Limits.Estimator.Tools(tools)
 	asker.Loaded = s.hand.loaded
 	asker.Complete = func(ctx context.Context, shown []model.Message) (model.Turn, error) {
-		answer, err := choice.Model.Complete(ctx, model.Request{Messages: shown, Tools: tools, MaxTokens: choice.Output, Effort: effort}, model.Sink{
+		answer, err := choice.Model.Complete(ctx, model.Request{
+			Messages: shown, Known: &s.memory.Sent, Tools: tools, MaxTokens: choice.Output, Effort: effort,
+		}, model.Sink{
 			OnText:      func(piece string) { s.task.Journal.Delta(textDelta(piece)) },
 			OnReasoning: func(piece string) { s.task.Journal.Delta(reasoningDelta(piece)) },
 		})
-		s.count(answer, asker.Limits.Estimator.Messages(shown)+asker.Limits.Fixed)
+		s.count(answer, func() int { return asker.Limits.Estimator.Messages(shown) + asker.Limits.Fixed })
 		return answer, err
 	}
 	system := model.Message{Role: model.RoleSystem, Text: prompt(step)}
@@ -71,10 +73,11 @@ func (s *session) asker(choice Choice) *history.Asker {
 	}
 	var spoken []*agentv1.Event // what summaries cost
 	a := &history.Asker{
+		Memory: s.memory,
 		Limits: history.Limits{Context: choice.Context, Output: choice.Output, Images: choice.Images, Estimator: &history.Estimator{}},
 		Compactor: history.Compactor{Random: s.config.Random, Summarise: func(ctx context.Context, messages []model.Message) (string, error) {
 			answer, err := choice.Model.Complete(ctx, model.Request{Messages: messages, MaxTokens: choice.Output}, model.Sink{})
-			s.count(answer, s.askers[choice.Name].Limits.Estimator.Messages(messages))
+			s.count(answer, func() int { return s.askers[choice.Name].Limits.Estimator.Messages(messages) })
 			spoken = append(spoken, usage(answer.Usage, choice.Name)...)
 			return answer.Text, err
 		}},
@@ -92,13 +95,13 @@ func (s *session) asker(choice Choice) *history.Asker {
 }
 
 // count adds what a request cost; about that, where the provider does not say.
-func (s *session) count(answer model.Turn, estimate int) {
+func (s *session) count(answer model.Turn, estimate func() int) {
 	u := answer.Usage
 	switch {
 	case u.Prompt > 0 || u.Completion > 0:
 		s.spent.Tokens += max(u.Prompt, 0) + max(u.Completion, 0)
 	case !answer.Empty():
-		s.spent.Tokens += int64(estimate + len(answer.Text+answer.Reasoning)/bytesPerToken)
+		s.spent.Tokens += int64(estimate() + len(answer.Text+answer.Reasoning)/bytesPerToken)
 	}
 }
 
@@ -107,6 +110,10 @@ const bytesPerToken = 4
 
 // unsystemed are messages without those of the system, which every request has anew.
 func unsystemed(messages []model.Message) []model.Message {
+	if at := slices.IndexFunc(messages, func(m model.Message) bool { return m.Role != model.RoleSystem }); at > 0 &&
+		!slices.ContainsFunc(messages[at:], func(m model.Message) bool { return m.Role == model.RoleSystem }) {
+		return messages[at:] // as always
+	}
 	return slices.DeleteFunc(slices.Clone(messages), func(m model.Message) bool { return m.Role == model.RoleSystem })
 }
 

@@ -18,6 +18,7 @@ type session struct {
 	*Runner
 	task    Task
 	history []model.Message // without the system message
+	memory  *history.Memory // of the conversation
 	spent   Spent
 	clock   *clock
 	guard   *guard

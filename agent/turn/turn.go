@@ -128,8 +128,9 @@ type Config struct {
 
 // Runner runs turns, any number at once.
 type Runner struct {
-	config Config
-	calls  sync.WaitGroup // calls of tools that have not come back, also those that nobody waits for any more
+	config   Config
+	memories history.Memories
+	calls    sync.WaitGroup // calls of tools that have not come back, also those that nobody waits for any more
 }
 
 // New makes a runner.
@@ -156,9 +157,21 @@ func (r *Runner) Wait() { r.calls.Wait() }
 // Run runs a turn to its end, which is an event in the journal; a durable one also until the server stops, which is none.
 // It returns an error only if the journal failed.
 func (r *Runner) Run(ctx context.Context, task Task) error {
+	memory := r.memories.Take(task.Conversation)
+	err := r.run(ctx, task, memory)
+	r.memories.Put(task.Conversation, memory) // not after a panic: it may be half of something
+	return err
+}
+
+func (r *Runner) run(ctx context.Context, task Task, memory *history.Memory) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s := &session{Runner: r, task: task, history: slices.Clone(task.History), spent: task.Spent, guard: newGuard(), askers: map[string]*history.Asker{}, past: readPast(task.Past)}
+	s := &session{
+		Runner: r, task: task, spent: task.Spent, guard: newGuard(), memory: memory, askers: map[string]*history.Asker{}, past: readPast(task.Past),
+	}
+	if s.history = slices.Clip(task.History); !task.Resumed {
+		s.history = memory.Repair(task.History) // one that is resumed has calls that are still to be answered
+	}
 	s.clock = newClock(r.config.Time, time.Duration(task.Spent.Millis)*time.Millisecond, func() { cancel(errTime) })
 	defer s.clock.stop()
 	if s.clock.millis() >= r.config.Time.Milliseconds() {

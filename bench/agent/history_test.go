@@ -3,6 +3,7 @@ package agent_test
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"net/http"
 	"testing"
 	"time"
 
@@ -14,16 +15,26 @@ import (
 // historyRounds is how often a step and its floor take turns.
 const historyRounds = 11
 
-// BenchmarkHistory prints what it takes to make a history of a thousand messages ready for a model, each step beside what the
-// standard library takes to encode it, which a request needs in any case.
+// BenchmarkHistory prints what it takes to make a history of a thousand messages ready for a model and to send it, each step
+// beside what the standard library takes to encode it. What is done again is done with the memory of the last time.
 func BenchmarkHistory(b *testing.B) {
 	talk := historytest.Talk{Random: rand.New(rand.NewPCG(1, 2)), Plain: true, Long: 800}
-	messages := talk.Conversation(1000)
+	messages := append(talk.Conversation(1000), model.Message{Role: model.RoleUser, Text: "Go on."})
+	client, err := model.New(model.Config{BaseURL: "http://model.test/v1", Model: "instant", HTTPClient: &http.Client{Transport: &instant{}}})
+	check(b, err)
+	send := func(known *model.Repairer) {
+		_, err := client.Complete(b.Context(), model.Request{Messages: messages, Known: known}, model.Sink{})
+		check(b, err)
+	}
+	var memory history.Memory
 	for name, step := range map[string]func(){
-		"fit":    func() { history.Fit(messages, history.Limits{Context: 10_000_000}) },
-		"cut":    func() { history.Fit(messages, history.Limits{Context: 20_000}) },
-		"repair": func() { model.Repair(messages) },
-		"lint":   func() { _ = model.Lint(messages) },
+		"fit":        func() { history.Fit(messages, history.Limits{Context: 10_000_000}) },
+		"fit-again":  func() { memory.Fit(messages, history.Limits{Context: 10_000_000}) },
+		"cut":        func() { history.Fit(messages, history.Limits{Context: 20_000}) },
+		"repair":     func() { model.Repair(messages) },
+		"lint":       func() { _ = model.Lint(messages) },
+		"send":       func() { send(nil) },
+		"send-again": func() { send(&memory.Sent) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			var ours, floor sample

@@ -1,12 +1,15 @@
 package agent_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -44,26 +47,54 @@ func check(b *testing.B, err error) {
 	}
 }
 
-// instant is a model that answers at once: with one call of a tool, if it has one, and then with text.
+// instant is a provider that answers at once: with one call of a tool, if it has one, and then with text. It is asked over the
+// agent's own client, without a network, so that what it takes to write a request down is the agent's time.
 type instant struct {
 	call  model.Call // no name: none
 	made  atomic.Int64
 	taken atomic.Int64 // nanoseconds
+	body  bytes.Buffer // of the last request: there is one at a time
 }
 
-// Complete answers.
-func (m *instant) Complete(_ context.Context, request model.Request, sink model.Sink) (model.Turn, error) {
+// RoundTrip answers a request.
+func (m *instant) RoundTrip(request *http.Request) (*http.Response, error) {
 	began := time.Now()
 	defer func() { m.taken.Add(int64(time.Since(began))) }()
-	usage := model.Usage{Prompt: 1000, Completion: 20}
-	if m.call.Name != "" && request.Messages[len(request.Messages)-1].Role == model.RoleUser {
-		call := m.call
-		call.ID = fmt.Sprintf("call_%d", m.made.Add(1))
-		return model.Turn{Calls: []model.Call{call}, Finish: model.FinishToolCalls, Usage: usage}, nil
+	m.body.Reset()
+	if _, err := m.body.ReadFrom(request.Body); err != nil {
+		return nil, err
 	}
-	sink.OnText("That is ")
-	sink.OnText("done.")
-	return model.Turn{Text: "That is done.", Finish: model.FinishStop, Usage: usage}, nil
+	delta := []any{map[string]any{"content": "That is "}, map[string]any{"content": "done."}}
+	reason := model.FinishStop
+	if m.call.Name != "" && bytes.Contains(m.body.Bytes(), []byte(`"role":"user"}],"`)) { // the last message is the user's
+		reason = model.FinishToolCalls
+		delta = []any{map[string]any{"tool_calls": []any{map[string]any{
+			"index": 0, "id": fmt.Sprintf("call_%d", m.made.Add(1)), "type": "function",
+			"function": map[string]any{"name": m.call.Name, "arguments": m.call.Arguments},
+		}}}}
+	}
+	var stream bytes.Buffer
+	for _, d := range delta {
+		if err := event(&stream, map[string]any{"choices": []any{map[string]any{"index": 0, "delta": d}}}); err != nil {
+			return nil, err
+		}
+	}
+	if err := event(&stream, map[string]any{
+		"choices": []any{map[string]any{"index": 0, "delta": map[string]any{}, "finish_reason": reason}},
+		"usage":   map[string]any{"prompt_tokens": 1000, "completion_tokens": 20},
+	}); err != nil {
+		return nil, err
+	}
+	stream.WriteString("data: [DONE]\n\n")
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(&stream), Request: request,
+	}, nil
+}
+
+func event(stream *bytes.Buffer, content any) error {
+	raw, err := json.Marshal(content)
+	_, _ = fmt.Fprintf(stream, "data: %s\n\n", raw)
+	return err
 }
 
 // whole is an agent over a real store, in this process.
@@ -84,8 +115,10 @@ func start(b *testing.B, call model.Call) *whole {
 		world.Tab("lap", fmt.Sprintf("https://example.org/page/%d", i), "A page that has a title")
 	}
 	w := &whole{store: s, model: &instant{call: call}}
+	client, err := model.New(model.Config{BaseURL: "http://model.test/v1", Model: "instant", HTTPClient: &http.Client{Transport: w.model}})
+	check(b, err)
 	a, err := agent.New(agent.Config{
-		Catalogue: c, Models: []turn.Choice{{Name: "instant", Model: w.model}}, Commander: world, Querier: world, Store: storage.New(s),
+		Catalogue: c, Models: []turn.Choice{{Name: "instant", Model: client}}, Commander: world, Querier: world, Store: storage.New(s),
 		Workspace: func(context.Context) (string, error) { return "w", nil },
 		Random:    rand.Reader, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
@@ -137,7 +170,7 @@ func (w *whole) turn(b *testing.B, conversation string) (time.Duration, string) 
 	return took, conversation
 }
 
-// grow adds messages to a conversation until it has n.
+// grow adds whole turns to a conversation until it has about n messages.
 func (w *whole) grow(b *testing.B, conversation string, n int) {
 	b.Helper()
 	check(b, w.store.Write(b.Context(), store.Fast, func(ctx context.Context, q *db.Queries) error {
@@ -145,33 +178,32 @@ func (w *whole) grow(b *testing.B, conversation string, n int) {
 		if err != nil {
 			return err
 		}
-		for at := last + 1; at <= int64(n); at++ {
-			body, err := json.Marshal(past(int(at)))
-			if err != nil {
-				return err
-			}
-			if err := q.InsertMessage(ctx, db.InsertMessageParams{ConversationID: conversation, N: at, Body: body}); err != nil {
-				return err
+		for turn := range (int64(n) - last) / 4 {
+			for i, m := range past(turn) {
+				body, err := json.Marshal(m)
+				if err != nil {
+					return err
+				}
+				at := db.InsertMessageParams{ConversationID: conversation, N: last + turn*4 + int64(i) + 1, Body: body}
+				if err := q.InsertMessage(ctx, at); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
 	}))
 }
 
-// past is message n of a conversation that goes on and on, as it is stored: an order, a search, its result, the answer.
-func past(n int) map[string]any {
-	id := fmt.Sprintf("past_%d", (n-3)/4)
-	switch (n - 3) % 4 { // the first turn is there already
-	case 0:
-		return map[string]any{"role": "user", "text": "Find the pages about the holiday and tell me which of them I read last."}
-	case 1:
-		return map[string]any{"role": "assistant", "calls": []any{map[string]any{"id": id, "name": "searchTabs", "arguments": `{"query":"holiday"}`}}}
-	case 2:
-		return map[string]any{"role": "tool", "call_id": id, "text": `{"ok":true,"mark":"k3x9ab","data":{"tabs":[` +
+// past is turn n of a conversation that goes on and on, as it is stored: an order, a search, its result, the answer.
+func past(n int64) []map[string]any {
+	id := fmt.Sprintf("past_%d", n)
+	return []map[string]any{
+		{"role": "user", "text": "Find the pages about the holiday and tell me which of them I read last."},
+		{"role": "assistant", "calls": []any{map[string]any{"id": id, "name": "searchTabs", "arguments": `{"query":"holiday"}`}}},
+		{"role": "tool", "call_id": id, "text": `{"ok":true,"mark":"k3x9ab","data":{"tabs":[` +
 			`{"tabId":"lap_tbb-1","windowId":"lap_wb-1","url":"https://example.org/holiday/1","title":"A page that has a title"},` +
-			`{"tabId":"lap_tbb-2","windowId":"lap_wb-1","url":"https://example.org/holiday/2","title":"Another page that has a title"}],"total":2},"end":"k3x9ab"}`}
-	default:
-		return map[string]any{"role": "assistant", "text": "There are two on Work Laptop; you read \"Another page that has a title\" last."}
+			`{"tabId":"lap_tbb-2","windowId":"lap_wb-1","url":"https://example.org/holiday/2","title":"Another page that has a title"}],"total":2},"end":"k3x9ab"}`},
+		{"role": "assistant", "text": "There are two on Work Laptop; you read \"Another page that has a title\" last."},
 	}
 }
 
