@@ -208,3 +208,33 @@ func TestAnErrorIsASentence(t *testing.T) {
 		}
 	}
 }
+
+// A provider that counts its calls anew in every answer uses an id again that was forgotten with a part of the history. The
+// second call is one of its own: under the key of the first it would be told the result of that one, and not be run.
+func TestAnIDThatComesAgainIsAnotherCall(t *testing.T) {
+	t.Parallel()
+	again := openA()
+	again.Calls[0].ID = "call_0"
+	b := newBench(t, again, modeltest.Text("opened"))
+	j := &journal{}
+	b.resumes(j, turn.Spent{Rounds: 1}, []model.Message{{Role: model.RoleUser, Text: "what was said before, in short: go"}},
+		&agentv1.Event{Kind: &agentv1.Event_ToolCall{ToolCall: &agentv1.ToolCall{CallId: "call_0", Name: "openTab", Arguments: `{"deviceId":"lap","url":"https://b.example"}`}}},
+		&agentv1.Event{Kind: &agentv1.Event_ToolResult{ToolResult: &agentv1.ToolResult{CallId: "call_0", Name: "openTab", Outcome: agentv1.Outcome_OUTCOME_SUCCEEDED}}},
+	)
+	j.expect(t, agentv1.TurnEnd_TURN_END_ANSWERED)
+	call, result := "", ""
+	for _, e := range j.events {
+		if c := e.GetToolCall(); c != nil {
+			call = c.GetCallId()
+		}
+		if r := e.GetToolResult(); r != nil {
+			result = r.GetCallId()
+		}
+	}
+	if len(call) != 9 || result != call || len(b.world.Commands()) != 1 {
+		t.Errorf("called as %q, answered as %q, %d commands", call, result, len(b.world.Commands()))
+	}
+	if err := model.Lint(j.messages); err != nil {
+		t.Error(err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,6 +28,7 @@ type session struct {
 	answers string                    // name of the choice that answered last; the next step begins with it
 	profile schema.Profile            // in which that choice was told of its tools
 	past    *past                     // of a resumed turn
+	made    map[string]bool           // ids of the calls of this turn
 }
 
 // round asks a model once and runs the tools that it calls. It says whether the turn has ended.
@@ -60,6 +62,7 @@ func (s *session) round(ctx context.Context) (bool, error) {
 	case len(answer.Calls) == 0:
 		return true, s.answered(ctx, answer)
 	}
+	s.nameApart(answer.Calls)
 	calls := s.prepare(answer.Calls, s.profile)
 	events := said(answer, s.answers)
 	for _, c := range calls {
@@ -72,6 +75,21 @@ func (s *session) round(ctx context.Context) (bool, error) {
 	}
 	return s.work(ctx, calls)
 }
+
+// nameApart gives calls other ids if earlier calls of this turn have theirs. The model was not shown those if the history was
+// made shorter since, and some providers count anew in every answer. A call under the id of another one would be taken for it.
+func (s *session) nameApart(calls []model.Call) {
+	for i := range calls {
+		call := &calls[i]
+		for own, n := call.ID, 1; s.made[call.ID]; n++ {
+			call.ID = s.key(own + "\x00" + strconv.Itoa(n))[:apartLength]
+		}
+		s.made[call.ID] = true
+	}
+}
+
+// apartLength is a length of ids that every provider takes.
+const apartLength = 9
 
 // next reads what holds for the next step, and takes in what was said since the last one.
 func (s *session) next(ctx context.Context) (Step, error) {

@@ -168,6 +168,10 @@ func (r *Runner) run(ctx context.Context, task Task, memory *history.Memory) err
 	defer cancel(nil)
 	s := &session{
 		Runner: r, task: task, spent: task.Spent, guard: newGuard(), memory: memory, askers: map[string]*history.Asker{}, past: readPast(task.Past),
+		made: map[string]bool{},
+	}
+	for id := range s.past.asked {
+		s.made[id] = true
 	}
 	if s.history = slices.Clip(task.History); !task.Resumed {
 		s.history = memory.Repair(task.History) // one that is resumed has calls that are still to be answered
