@@ -134,21 +134,23 @@ test("a server that is killed in the middle of an answer: both panels go on, and
   const second = await f.browser.open("panel.html");
   const answers = (page: Page) => page.locator("#lines .agent").allTextContents();
   await expect.poll(() => answers(second), soon).toEqual([expect.stringMatching(/^Once upon a time there/)]);
-  expect(await second.locator("#conversations .handle").getAttribute("title")).toContain(
-    "shortest beginning of its id",
-  );
+  await expect
+    .poll(() => second.locator("#conversations .handle").getAttribute("title"), soon)
+    .toContain("shortest beginning of its id");
   await expect.poll(() => second.locator(".queue li").count(), soon).toBe(1);
   await f.server.down("SIGKILL");
   await panel.waitForSelector("#obstacle");
   await f.server.up();
   for (const page of [panel, second]) {
     await expect.poll(() => answers(page), { ...soon, timeout: 30_000 }).toEqual([story, "And that was that."]);
-    expect(await page.locator("#lines .person").allTextContents()).toEqual(["tell me a story", "and after that?"]);
-    expect(await page.locator("#lines .notice").allTextContents()).toEqual([
-      "The server was started again, and the turn goes on.",
-    ]);
+    await expect
+      .poll(() => page.locator("#lines .person").allTextContents(), soon)
+      .toEqual(["tell me a story", "and after that?"]);
+    await expect
+      .poll(() => page.locator("#lines .notice").allTextContents(), soon)
+      .toEqual(["The server was started again, and the turn goes on."]);
     await page.waitForSelector("#send");
-    expect(await page.locator(".queue, #obstacle").count()).toBe(0);
+    await expect.poll(() => page.locator(".queue, #obstacle").count(), soon).toBe(0);
   }
   await second.close();
 });
