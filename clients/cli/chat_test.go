@@ -71,6 +71,7 @@ func TestChatOnce(t *testing.T) {
 	e := f.run(t, "chat", "close", "my YouTube tabs")
 	e.check(t, 0)
 	golden(t, "chat", e.out+"---\n"+e.err, f.url)
+	f.left(t)
 	f.run(t, "chat", "--reasoning", "--conversation", "3f2a", "again").check(t, 0, `They want \u202eorder.`)
 	sent := f.sent()
 	if sent[0].GetMessage() != "close my YouTube tabs" || sent[1].GetConversationId() != conversationIDs()[0] || len(f.all) != 1 {

@@ -43,7 +43,7 @@ func (g *Page) aside(e *agentv1.Event) {
 	case *agentv1.Event_ConversationChanged:
 		g.changed(kind.ConversationChanged, line)
 	case *agentv1.Event_TurnResumed:
-		g.streamed, g.joined = "", false // what was being written is written anew
+		g.anew() // what was being written is written anew
 		line(term.Yellow, "! The server was started again, and the turn goes on.")
 	case *agentv1.Event_ChildChanged:
 		line(term.Dim, "%s", Child(kind.ChildChanged))
