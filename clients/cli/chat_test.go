@@ -105,7 +105,7 @@ func TestChatEnds(t *testing.T) {
 	}{
 		"whole message only": {[]*agentv1.Event{said(agentv1.Role_ROLE_ASSISTANT, "Hi."), over(agentv1.TurnEnd_TURN_END_ANSWERED)}, 0, "Hi.\n"},
 		"failed":             {[]*agentv1.Event{failed, over(agentv1.TurnEnd_TURN_END_FAILED)}, 1, "! the model is away\n"},
-		"limit":              {[]*agentv1.Event{delta("half"), over(agentv1.TurnEnd_TURN_END_LIMIT)}, 1, "a limit was hit: say \"go on\""},
+		"limit":              {[]*agentv1.Event{delta("half"), over(agentv1.TurnEnd_TURN_END_LIMIT)}, 1, "a limit was hit: `throwbar chat --conversation 3f2a \"go on\"` goes on from there\n"},
 		"stopped elsewhere":  {[]*agentv1.Event{delta("half"), over(agentv1.TurnEnd_TURN_END_STOPPED)}, 130, "half\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ func (c *chat) hear(ctx context.Context, n news) (over bool, err error) {
 	switch {
 	case n.end != nil:
 		c.aside()
-		if !c.person {
+		if !c.person || c.locked(n.end) {
 			return true, n.end
 		}
 		c.report(n.end)
@@ -152,7 +152,7 @@ func (c *chat) turnOver(e *agentv1.Event) (bool, error) {
 	}
 	mine := c.waits != "" && c.of != "" && c.of == e.GetTurnId()
 	c.turn, c.held = "", end.GetReason() == agentv1.TurnEnd_TURN_END_STOPPED
-	err := ended(end)
+	err := c.ended(end)
 	switch {
 	case mine:
 		c.waits, c.of = "", ""

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"throwbar.dev/throwbar/clients/cli/talk"
 	"throwbar.dev/throwbar/clients/cli/term"
@@ -311,6 +312,8 @@ func (c *chat) typedToAgent(ctx context.Context, text string) (bool, error) {
 	switch {
 	case word == "" || c.once:
 		return false, nil
+	case c.person && !utf8.ValidString(text):
+		return false, c.told(errEncoding())
 	case c.person && strings.HasPrefix(word, "/") && !strings.HasPrefix(word, "//"):
 		err := c.command(ctx, word)
 		if errors.Is(err, errQuit) {
@@ -328,9 +331,15 @@ func (c *chat) typedToAgent(ctx context.Context, text string) (bool, error) {
 	return false, c.told(err)
 }
 
-// told shows an error to a person, for whom the conversation goes on.
+// locked says whether an error is that the server does not accept the token: nothing that is typed can help.
+func (c *chat) locked(err error) bool {
+	code, _ := c.program.explain(err)
+	return code == Unauthenticated
+}
+
+// told shows an error to a person, for whom the conversation goes on, unless nothing would work any more.
 func (c *chat) told(err error) error {
-	if err == nil || !c.person || errors.Is(err, errInterrupted) {
+	if err == nil || !c.person || errors.Is(err, errInterrupted) || c.locked(err) {
 		return err
 	}
 	c.report(err)
@@ -339,6 +348,9 @@ func (c *chat) told(err error) error {
 
 // say sends a message, and says where it waits.
 func (c *chat) say(ctx context.Context, message string, mode agentv1.SendMode) error {
+	if !utf8.ValidString(message) {
+		return errEncoding()
+	}
 	if c.at == nil && c.ask.agent != "" {
 		if err := c.named(ctx); err != nil {
 			return err

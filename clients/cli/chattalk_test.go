@@ -226,6 +226,75 @@ func TestChatDetached(t *testing.T) {
 	again.check(t, 0, "it waits for the end of the turn that runs: `throwbar conversations queue 9ab1` shows it")
 }
 
+// What cannot be said is refused before anything is sent, and the line after it from a pipe is said.
+func TestWhatCannotBeSaid(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, func(f *fake) { f.onChat = plays(turn) })
+	for _, words := range [][]string{{""}, {" ", "\t"}, {"--detach", ""}} {
+		f.run(t, append([]string{"chat"}, words...)...).check(t, 2, "throwbar: the message is empty")
+	}
+	f.run(t, "chat", "bad \xff").check(t, 2, "throwbar: the message is not UTF-8\n")
+	f.run(t, "chat", "--detach", "bad \xff").check(t, 2, "the message is not UTF-8")
+	if e := f.run(t, "chat"); e.code != 0 || e.out+e.err != "" {
+		t.Errorf("nothing to say: %+v", e)
+	}
+	e := do(t, run{server: f.url, args: []string{"chat"}, stdin: strings.NewReader("bad \xff\ngood\n")})
+	e.check(t, 2, "throwbar: the message is not UTF-8\n", "Two tabs stay open.")
+	s := begin(t, talking(f, "--conversation", "3f2a"))
+	s.types("bad \xff").sees("the message is not UTF-8", 1).types("/rename bad \xff").sees("the message is not UTF-8", 2).types("/quit")
+	s.ends(false).check(t, 0)
+	if sent := f.sent(); len(sent) != 1 || len(f.updates) != 0 {
+		t.Errorf("sent %v", sent)
+	}
+}
+
+// Advice names what the person has to change.
+func TestAConversationOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	in := func(conversation string, words ...string) ended {
+		return do(t, run{server: f.url, args: append([]string{"chat"}, words...), env: map[string]string{"THROWBAR_CONVERSATION": conversation}})
+	}
+	in("3f2b", "--agent", "reader", "read").check(t, 2, "THROWBAR_CONVERSATION names one: add --new\n")
+	in("3f2", "read").check(t, 2, `THROWBAR_CONVERSATION "3f2" is too short`)
+	f.run(t, "chat", "--agent", "reader", "--conversation", "3f2b", "read").check(t, 2, "leave out --conversation")
+	in("3f2b", "--agent", "reader", "--new", "--detach", "read").check(t, 0)
+	if f.created[0].GetAgent() != "reader" {
+		t.Errorf("created %v", f.created)
+	}
+}
+
+// A token that is taken back ends the chat, on a line of its own, whether something is written just then or not.
+func TestARevokedTokenEndsTheChat(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ once, found bool }{
+		"in an answer": {}, "of one message": {once: true}, "found by a message": {found: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t, func(f *fake) { f.onChat = newGate().turn })
+			var s *session
+			switch {
+			case row.found:
+				s = begin(t, talking(f)).sees("> ", 1)
+				f.revoke()
+				s.types("one")
+			case row.once:
+				s = begin(t, talking(f, "one")).sees("Working on one", 1)
+				f.revoke()
+			default:
+				s = begin(t, talking(f)).types("one").sees("Working on one", 1)
+				f.revoke()
+			}
+			e := s.ends(false)
+			e.check(t, 6, "does not accept the token")
+			if !row.found && e.out != "Working on one\n" || strings.Count(e.err, "does not accept") != 1 {
+				t.Errorf("stdout %q, stderr %q", e.out, e.err)
+			}
+		})
+	}
+}
+
 // A message that waits behind somebody else's turn is answered by the next one.
 func TestOneMessageWaitsItsTurn(t *testing.T) {
 	t.Parallel()

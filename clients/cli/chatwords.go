@@ -227,7 +227,7 @@ func (c *chat) wordOpen(ctx context.Context, ref string) error {
 		return err
 	}
 	if at.GetArchived() {
-		return Errorf(Failed, "conversation %s is archived: `throwbar conversations reopen %s` opens it again", ref, at.GetConversationId())
+		return errArchived(at)
 	}
 	if err := c.enter(ctx, at, at.GetSequence()); err != nil {
 		return err

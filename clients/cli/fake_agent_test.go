@@ -47,6 +47,7 @@ type fakeAgent struct {
 	created []*agentv1.CreateConversationRequest // guarded by mu
 	watches []uint64                             // guarded by mu; where each stream began
 	closed  bool                                 // guarded by mu
+	revoked bool                                 // guarded by mu; the token counts no more
 	turns   int                                  // guarded by mu
 	running sync.WaitGroup
 }
@@ -159,6 +160,15 @@ func (f *fakeAgent) happens(id string, e *agentv1.Event) {
 	f.record(c, e)
 }
 
+// revoke takes the token back: who follows is told at once, and who says something too.
+func (f *fakeAgent) revoke() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.revoked = true
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
 func (f *fakeAgent) find(ref string) (*fakeConversation, error) {
 	var found []*fakeConversation
 	for _, c := range f.all {
@@ -186,6 +196,9 @@ func (f *fakeAgent) sent() []*agentv1.SendRequest {
 func (f *fakeAgent) Send(_ context.Context, req *agentv1.SendRequest) (*agentv1.SendResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.revoked {
+		return nil, connect.NewError(connect.CodeUnauthenticated, "the token was revoked")
+	}
 	if before := f.told[req.GetMessageId()]; before != nil {
 		return before, nil
 	}
@@ -391,8 +404,11 @@ func (f *fakeAgent) WatchConversation(
 		CaughtUp: &agentv1.CaughtUp{Sequence: c.row.GetSequence(), Status: c.row.GetStatus()},
 	}})
 	for {
-		changed, idle := f.changed, c.turn == ""
+		changed, idle, revoked := f.changed, c.turn == "", f.revoked
 		f.mu.Unlock()
+		if revoked {
+			return connect.NewError(connect.CodeUnauthenticated, "the token was revoked")
+		}
 		for _, frame := range frames {
 			if f.cut != nil && f.cut(n, sent) {
 				return connect.NewError([]connect.Code{connect.CodeUnavailable, connect.CodeCanceled}[n%2], "the connection broke")
