@@ -195,7 +195,7 @@ func TestWordsOfAPerson(t *testing.T) {
 	s.types("/show 3").sees(`"all": "of it"`, 1)
 	s.types("/show 7").sees("/show needs the number of a call", 1)
 	s.types("/history 3").sees("A person:\n  | close them\n", 1)
-	s.types("/model big high").sees("big answers in this conversation from the next step on.", 1)
+	s.types("/model big high").sees("big (effort high) answers in this conversation from the next step on.", 1)
 	s.types("/model").sees("models.example.com", 1).types("/model big much").sees("is none of none, low", 1)
 	s.types("/tools").sees("closeTabs", 3).types("/agents").sees(`reads \x1b[2Jpages`, 1)
 	s.types("/rename Another trip").sees("3f2b  Another trip", 1)
@@ -209,6 +209,38 @@ func TestWordsOfAPerson(t *testing.T) {
 	defer f.mu.Unlock()
 	if got := f.updates[0].GetModel(); !slices.Equal(got.GetModels(), []string{"big"}) || got.GetEffort() != "high" {
 		t.Errorf("model: %v", f.updates)
+	}
+}
+
+// Another model keeps the effort that was chosen, and - goes back to what the server has for a default.
+func TestAnotherModelKeepsTheEffort(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, func(f *fake) { f.onChat = plays(turn) })
+	s := begin(t, talking(f, "--effort", "low")).sees("> ", 1)
+	s.types("/model").sees("Chosen here: the default model (effort low)\n", 1)
+	s.types("/model small").sees("small (effort low) answers what is said now.", 1)
+	s.types("one").sees("Two tabs stay open.", 1).sees("3f2a> ", 1)
+	s.types("/model big").sees("big (effort low) answers in this conversation from the next step on.", 1)
+	s.types("/model").sees("Of this conversation: big (effort low)\n", 1)
+	s.types("/model small,big max").sees("small, big (effort max) answers in this conversation", 1)
+	s.types("/model big").sees("big (effort max) answers in this conversation", 1)
+	s.types("/model big -").sees("big answers in this conversation", 1)
+	s.types("/model - low").sees("/model takes NAME and EFFORT, or - alone", 1)
+	s.types("/model -").sees("The default model answers in this conversation from the next step on.", 1)
+	s.types("two").sees("Two tabs stay open.", 2).types("/new").types("/model big").sees("big answers what is said now.", 1)
+	s.types("/model -").sees("The default model answers what is said now.", 1).types("/quit")
+	s.ends(false).check(t, 0)
+	var choices []string
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, u := range f.updates {
+		choices = append(choices, fmt.Sprint(u.GetModel().GetModels(), u.GetModel().GetEffort()))
+	}
+	if want := []string{"[big]low", "[small big]max", "[big]max", "[big]", "[]"}; !slices.Equal(choices, want) {
+		t.Errorf("chosen %v", choices)
+	}
+	if m := f.sends[0].GetModel(); !slices.Equal(m.GetModels(), []string{"small"}) || m.GetEffort() != "low" || f.sends[1].GetModel() != nil {
+		t.Errorf("sent %v", f.sends)
 	}
 }
 
