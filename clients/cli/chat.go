@@ -129,10 +129,11 @@ func (p *program) runChat(ctx context.Context, ask chatAsk, message string) erro
 	}
 	c := &chat{
 		program: p, server: s, ask: ask, model: model.GetModel(), pressed: make(chan struct{}, 1), choice: ask.model.choice(),
-		news: make(chan news), known: map[string]string{},
+		news: make(chan news), known: map[string]string{}, own: map[string]int{}, children: map[string]string{},
 	}
 	c.page = talk.Page{Out: p.out, Err: p.err, Reasoning: ask.reasoning, Verbose: ask.verbose, Usage: ask.used}
 	c.desk = p.newDesk(s, true)
+	c.desk.who = c.asker
 	if ask.conversation != "" {
 		if c.at, err = p.conversation(ctx, s, ask.conversation); err != nil {
 			return err

@@ -41,6 +41,10 @@ type chat struct {
 	of     string // the turn that answers it
 	last   error  // of the last turn of a pipe that had one
 
+	own      map[string]int    // changes of messages that wait that were made and shown here, and whose events are to come
+	children map[string]string // agents that were started here, in words, by their conversations
+	offered  bool              // it was said how the turn can go on
+
 	prompted bool
 	behind   bool                           // what was asked before this program came has not been shown yet
 	known    map[string]string              // approvals that the desk has, as it has them
@@ -67,6 +71,7 @@ func (c *chat) run(ctx context.Context, message string) error {
 	defer interrupt(nil)
 	c.once = message != ""
 	c.person = !c.once && c.program.person()
+	c.page.Typed = c.person
 	c.pending = map[string]*controlv1.Approval{}
 	c.frames = make(chan *controlv1.WatchApprovalsResponse)
 	defer c.takeOver(interrupt)()
@@ -165,6 +170,8 @@ func (c *chat) exit() {
 	}
 	c.desk.clear()
 	clear(c.known)
+	clear(c.own)
+	clear(c.children)
 	c.leave, c.at, c.turn, c.line, c.held = nil, nil, "", nil, false
 }
 
@@ -285,8 +292,7 @@ func (c *chat) interrupted(ctx context.Context) (bool, error) {
 // inputEnds leaves, or where somebody decided goes on without.
 func (c *chat) inputEnds(err error) (bool, error) {
 	if c.once {
-		c.desk.offers = false
-		c.desk.clear()
+		c.desk.gone()
 		return false, nil
 	}
 	if c.person && c.program.editor.Load() == nil {

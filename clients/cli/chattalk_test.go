@@ -67,11 +67,15 @@ func TestWhatIsTypedWhileATurnRuns(t *testing.T) {
 	s.types("/queue rm 2").sees(`"2" is none of the 1 message that wait`, 1)
 	s.types("/steer now").sees("It enters the turn at its next step.", 1)
 	g.let()
-	s.sees("Working on two, but better", 1)
+	s.sees("Read now: two, but better\n", 1).sees("Working on two, but better", 1)
 	s.types("four").sees("It waits for the end of the turn.", 3)
 	// What waits when somebody stops the turn is kept, and there is a prompt for what to say.
 	s.types("/stop").sees("Stopped.\n3f2a> ", 1).types("/queue").sees("1  a person  four", 1).types("/quit")
-	s.ends(false).check(t, 0, "To go on: throwbar chat --conversation 3f2a")
+	e := s.ends(false)
+	e.check(t, 0, "To go on: throwbar chat --conversation 3f2a")
+	if strings.Contains(e.err, "A message that wait") || strings.Count(e.err, "Read now") != 1 {
+		t.Errorf("what was done here is told again:\n%s", e.err)
+	}
 	var modes []string
 	for _, m := range f.sent() {
 		modes = append(modes, fmt.Sprint(m.GetMessage(), " ", m.GetMode()))
@@ -169,12 +173,19 @@ func TestApprovalsOfChildrenAreAnsweredAtTheRoot(t *testing.T) {
 		ConversationId: conversationIDs()[1], Handle: "9ab1", Agent: "reader", ApprovalId: bigID,
 		Status: agentv1.ConversationStatus_CONVERSATION_STATUS_WAITING,
 	}}})
-	s.sees("Approve 3f2a9c1d?", 1).types("y").sees("3f2a9c1d  approved", 1)
+	s.sees("Approve 3f2a9c1d?", 1).sees("asked by  reader (9ab1), at work for this conversation\n", 1)
+	s.types("y").sees("3f2a9c1d  approved", 1)
 	f.happens("3f2a", &agentv1.Event{Kind: &agentv1.Event_ChildChanged{ChildChanged: &agentv1.ChildChanged{
 		ConversationId: conversationIDs()[1], Handle: "9ab1", Agent: "reader", Status: agentv1.ConversationStatus_CONVERSATION_STATUS_IDLE,
 	}}})
 	s.sees("> reader (9ab1) has ended", 1).types("/quit")
-	s.ends(false).check(t, 0)
+	e := s.ends(false)
+	e.check(t, 0)
+	for _, noise := range []string{"background", "Waits for", "decide with", "waits for approval"} {
+		if strings.Contains(e.err, noise) {
+			t.Errorf("%q is no news for who is asked:\n%s", noise, e.err)
+		}
+	}
 	if n := len(f.desk.decisions()); n != 1 {
 		t.Errorf("%d decisions", n)
 	}
@@ -204,7 +215,11 @@ func TestWordsOfAPerson(t *testing.T) {
 	s.types("/archive").sees("Archived: `throwbar conversations reopen 9ab1c2d3", 1)
 	s.types("/queue").sees("/queue needs a conversation: say something first", 1)
 	s.types("/new").sees("The next message begins a new conversation.", 1)
-	s.types("/quit").ends(false).check(t, 0)
+	e := s.types("/quit").ends(false)
+	e.check(t, 0)
+	if strings.Contains(e.err, "> \n3f2b> ") {
+		t.Errorf("an empty prompt was left:\n%s", e.err)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if got := f.updates[0].GetModel(); !slices.Equal(got.GetModels(), []string{"big"}) || got.GetEffort() != "high" {
@@ -256,6 +271,32 @@ func TestChatDetached(t *testing.T) {
 	}
 	again := f.run(t, "chat", "--detach", "--conversation", "9ab1", "more")
 	again.check(t, 0, "it waits for the end of the turn that runs: `throwbar conversations queue 9ab1` shows it")
+}
+
+// How a turn goes on that a limit has ended is said once.
+func TestALimitIsToldOnce(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, func(f *fake) {
+		f.onChat = func(ctx context.Context, req *agentv1.SendRequest, send sendChat) error {
+			said := map[string]*agentv1.Notice{
+				"one": {Text: `Stopped after 3 rounds of tools. Say "go on" to continue.`, CanContinue: true},
+				"two": {Text: "Agents have woken it 6 times.", CanContinue: true},
+			}[req.GetMessage()]
+			events := []*agentv1.Event{{Kind: &agentv1.Event_Notice{Notice: said}}, over(agentv1.TurnEnd_TURN_END_LIMIT)}
+			if said == nil {
+				events = events[1:]
+			}
+			return plays(func() []*agentv1.Event { return events })(ctx, req, send)
+		}
+	})
+	s := begin(t, talking(f)).sees("> ", 1).types("one").sees("go on", 1).sees("3f2a> ", 1)
+	s.types("two").sees("  Say \"go on\" to go on from here.\n", 1).sees("3f2a> ", 2)
+	s.types("three").sees("A limit was hit: say \"go on\" to go on from here.\n", 1).sees("3f2a> ", 3).types("/quit")
+	e := s.ends(false)
+	e.check(t, 0)
+	if n := strings.Count(e.err, "go on"); n != 6 { // two lines say it twice over, and the last one is the farewell
+		t.Errorf("said %d times:\n%s", n, e.err)
+	}
 }
 
 // What cannot be said is refused before anything is sent, and the line after it from a pipe is said.

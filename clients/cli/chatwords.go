@@ -99,17 +99,25 @@ func (c *chat) wordQueue(ctx context.Context, rest string) error {
 		return err
 	}
 	verb, rest, _ := strings.Cut(rest, " ")
+	which, text, _ := strings.Cut(strings.TrimSpace(rest), " ")
 	switch verb {
 	case "":
 		c.program.queueTable(c.program.err, line)
 		return nil
 	case "edit":
-		which, text, _ := strings.Cut(strings.TrimSpace(rest), " ")
-		return c.program.editQueued(ctx, c.server, id, line, which, strings.TrimSpace(text))
+		err = c.program.editQueued(ctx, c.server, id, line, which, strings.TrimSpace(text))
 	case "rm":
-		return c.program.removeQueued(ctx, c.server, id, line, strings.TrimSpace(rest))
+		which = strings.TrimSpace(rest)
+		err = c.program.removeQueued(ctx, c.server, id, line, which)
+	default:
+		return Errorf(Invalid, "/queue takes edit N TEXT or rm N, not %q", verb)
 	}
-	return Errorf(Invalid, "/queue takes edit N TEXT or rm N, not %q", verb)
+	if err != nil {
+		return err
+	}
+	message, err := waits(line, which)
+	c.own[message]++ // its event is no news
+	return err
 }
 
 func (c *chat) wordShow(ctx context.Context, rest string) error {
@@ -162,7 +170,9 @@ func (c *chat) wordModel(ctx context.Context, rest string) error {
 		name = "The default model"
 	}
 	if c.at == nil {
-		c.choice = choice
+		if c.choice = choice; modelWords(choice) == "" {
+			c.choice = nil
+		}
 		c.program.err.Line(term.Dim, "%s answers what is said now.", name)
 		return nil
 	}

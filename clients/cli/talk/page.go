@@ -18,6 +18,7 @@ type Page struct {
 	Reasoning bool // show the model's reasoning
 	Verbose   bool // show arguments and answers of tools in full
 	Usage     bool // show at the end of a turn what the model counted
+	Typed     bool // a person types meanwhile: what was typed and waited is shown when it is read
 
 	answer    pieces // of the message that is under way
 	thinking  pieces // of the reasoning before it
@@ -26,6 +27,7 @@ type Page struct {
 	calls     []*Call
 	usage     counts
 	mine      map[string]bool
+	waited    map[string]bool
 	lastTitle string
 }
 
@@ -170,7 +172,14 @@ func (g *Page) message(m *agentv1.Message) {
 
 // said shows a message that was said to the agent, unless it was typed here.
 func (g *Page) said(m *agentv1.Message) {
-	if m.GetMessageId() == "" && m.GetSender() == nil || g.mine[m.GetMessageId()] {
+	switch waited := g.waited[m.GetMessageId()]; {
+	case m.GetMessageId() == "" && m.GetSender() == nil:
+		return
+	case g.mine[m.GetMessageId()] && waited && g.Typed:
+		g.Line()
+		g.Err.Line(term.Dim, "Read now: %s", OneLine(m.GetText()))
+		return
+	case g.mine[m.GetMessageId()]:
 		return
 	}
 	g.Line()
