@@ -154,6 +154,13 @@ const takesBack = "-"
 
 func (c *chat) wordModel(ctx context.Context, rest string) error {
 	fields := strings.Fields(rest)
+	if c.at != nil { // the events, which may lag behind, are not enough: what stays has to be what there is
+		answer, err := c.server.Agent.GetConversation(ctx, &agentv1.GetConversationRequest{ConversationId: c.at.GetConversationId()})
+		if err != nil {
+			return fmt.Errorf("get the conversation: %w", err)
+		}
+		c.at.Settings = answer.GetConversation().GetSettings()
+	}
 	switch {
 	case len(fields) == 0:
 		c.program.err.Print(c.chosen())
