@@ -129,7 +129,7 @@ func (p *program) approvalsShowVerb() *cobra.Command {
 			if p.flags.json() {
 				return p.printJSON(&controlv1.GetApprovalResponse{Approval: list[0]}, true)
 			}
-			p.approval(c.Context(), p.out, list[0])
+			p.approval(c.Context(), p.out, list[0], p.askedBy(c.Context(), list[0]))
 			return nil
 		},
 	}

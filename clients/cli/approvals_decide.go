@@ -231,7 +231,7 @@ func (p *program) proposal(ctx context.Context, list []*controlv1.Approval, deci
 		return
 	}
 	for i, a := range list {
-		p.approval(ctx, p.out, a)
+		p.approval(ctx, p.out, a, p.askedBy(ctx, a))
 		for _, edit := range decisions[i].GetApprove().GetEdits() {
 			p.edit(a, edit)
 		}

@@ -20,6 +20,7 @@ type desk struct {
 	server  *throwbar.Client
 	waiting bool // the program itself waits for them: it says so on the standard error
 	offers  bool // somebody is there to decide
+	who     func(context.Context, *controlv1.Approval) string
 
 	queue []*controlv1.Approval // pending, the oldest first
 	shown *controlv1.Approval   // what the next line is about; nil if about nothing
@@ -29,7 +30,7 @@ type desk struct {
 }
 
 func (p *program) newDesk(s *throwbar.Client, waiting bool) *desk {
-	return &desk{program: p, server: s, waiting: waiting, offers: p.person(), mine: map[string]bool{}}
+	return &desk{program: p, server: s, waiting: waiting, offers: p.person(), who: p.askedBy, mine: map[string]bool{}}
 }
 
 // wants says whether the desk has asked something that a line answers.
@@ -63,6 +64,24 @@ func (d *desk) clear() {
 	d.queue, d.shown, d.typed, d.why = nil, nil, false, false
 }
 
+// gone asks nothing any more, because nobody is there, and says where what is pending can be decided.
+func (d *desk) gone() {
+	d.breakLine()
+	d.offers, d.shown, d.typed, d.why = false, nil, false, false
+	if !d.waiting {
+		return
+	}
+	for _, a := range d.queue {
+		d.elsewhere(a)
+	}
+}
+
+// elsewhere says how an approval is decided that is not asked here.
+func (d *desk) elsewhere(a *controlv1.Approval) {
+	id := shortID(a.GetApprovalId())
+	d.program.err.Line(term.Plain, "  decide with: throwbar approvals approve %s   or: throwbar approvals deny %s --reason TEXT", id, id)
+}
+
 // breakLine ends the line that a prompt has begun.
 func (d *desk) breakLine() {
 	if d.shown != nil && d.program.editor.Load() == nil {
@@ -87,10 +106,17 @@ func (d *desk) say(ctx context.Context, a *controlv1.Approval, warning bool) {
 		p.err.Line(approvalState(a.GetState()).Style, "%s", p.resolved(ctx, a))
 	case warning:
 		p.err.Line(term.Yellow, "Approval %s expires %s.", id, p.deadline(a).Text)
+	case d.offers && d.shown == nil && !d.typed: // it is asked at once, with all of this
 	default:
 		p.err.Line(term.Yellow, "Waits for approval %s: %s", id, callsLine(a))
+		if d.offers { // it is asked in turn
+			return
+		}
 		p.err.Line(term.Plain, "  why: %s", a.GetReason())
-		p.err.Line(term.Plain, "  decide with: throwbar approvals approve %s   or: throwbar approvals deny %s --reason TEXT", id, id)
+		if a.GetConversationId() != "" && a.GetPrincipal() != a.GetConversationId() {
+			p.err.Line(term.Plain, "  asked by: %s", d.who(ctx, a))
+		}
+		d.elsewhere(a)
 		if at := p.deadline(a).Text; at != "" {
 			p.err.Line(term.Plain, "  it expires %s", at)
 		}
@@ -132,7 +158,7 @@ func (d *desk) next(ctx context.Context) {
 		return
 	}
 	d.shown = d.queue[0]
-	d.program.approval(ctx, d.program.err, d.shown)
+	d.program.approval(ctx, d.program.err, d.shown, d.who(ctx, d.shown))
 	d.prompt()
 }
 
@@ -178,8 +204,9 @@ func (d *desk) line(ctx context.Context, text string) error {
 	case "n", "no":
 		d.why = true
 	case "d":
-		d.program.approval(ctx, d.program.err, d.shown)
+		d.program.approval(ctx, d.program.err, d.shown, d.who(ctx, d.shown))
 	case "s":
+		d.elsewhere(d.shown)
 		d.leave()
 		d.next(ctx)
 		return nil
@@ -205,6 +232,7 @@ func (d *desk) decide(ctx context.Context, decision *controlv1.Decision) error {
 	case err != nil && mayNot(err):
 		d.offers, d.shown, d.why = false, nil, false
 		d.program.err.Line(term.Yellow, "This token may not decide (%v): somebody else has to.", err)
+		d.elsewhere(a)
 		return nil
 	case err != nil:
 		d.program.err.Line(term.Red, "It could not be decided: %v", err)

@@ -88,8 +88,13 @@ func deviceTitle(c *controlv1.ApprovalCall) string {
 	return c.GetDeviceName()
 }
 
-// approval shows an approval with everything that a decision binds.
-func (p *program) approval(ctx context.Context, to *term.Screen, a *controlv1.Approval) {
+// askedBy says who asked for something and where that comes from.
+func (p *program) askedBy(ctx context.Context, a *controlv1.Approval) string {
+	return p.tokenNames(ctx).asker(a) + ", " + originWords(a)
+}
+
+// approval shows an approval with everything that a decision binds. by says who asked.
+func (p *program) approval(ctx context.Context, to *term.Screen, a *controlv1.Approval, by string) {
 	names := p.tokenNames(ctx)
 	state := approvalState(a.GetState())
 	to.Print(to.Paint(term.Bold, "Approval "+term.Visible(a.GetApprovalId())) + "  " + to.Paint(state.Style, term.Visible(state.Text)) + "\n")
@@ -105,7 +110,7 @@ func (p *program) approval(ctx context.Context, to *term.Screen, a *controlv1.Ap
 		[2]string{"why", a.GetReason()},
 		[2]string{"rule", rule},
 		[2]string{"deadline", deadline},
-		[2]string{"asked by", names.asker(a) + ", " + originWords(a)},
+		[2]string{"asked by", by},
 		[2]string{"asked", term.When(a.GetCreatedAt().AsTime(), p.Now())},
 		[2]string{"request", a.GetRequestId()},
 		[2]string{"decided", p.decided(a, names)},

@@ -113,8 +113,7 @@ func (p *program) serve(
 			d.take(ctx, frame.GetApproval(), frame.GetWarning())
 		case line, ok := <-lines:
 			if !ok || line.err != nil {
-				d.breakLine()
-				d.offers, d.shown = false, nil
+				d.gone()
 				continue
 			}
 			if err := d.line(ctx, line.text); err != nil {

@@ -205,7 +205,24 @@ func TestAChatThatWaitsForAPerson(t *testing.T) {
 	}
 	f := newFake(t, waits)
 	s := begin(t, talk(f, true, "close all")).sees("Approve 3f2a9c1d?", 1)
-	s.types("y").ends(false).check(t, 0, "3f2a9c1d  approved", "Done.")
+	e := s.types("y").ends(false)
+	e.check(t, 0, "3f2a9c1d  approved", "Done.")
+	if strings.Contains(e.err, "Waits for") || strings.Contains(e.err, "decide with") || strings.Count(e.err, "closeTabs acts on 3 targets") != 1 {
+		t.Errorf("what is asked on the spot is told twice:\n%s", e.err)
+	}
+
+	// Who puts it off, or goes, is told where it is decided.
+	const elsewhere = "  decide with: throwbar approvals approve 3f2a9c1d   or: throwbar approvals deny 3f2a9c1d --reason TEXT\n"
+	f = newFake(t, waits)
+	s = begin(t, talk(f, true, "close all")).sees("Approve 3f2a9c1d?", 1).types("s").sees(elsewhere, 1)
+	f.desk.end(bigID, approved, "tok-9", "")
+	s.ends(false).check(t, 0, "Done.")
+	f = newFake(t, waits)
+	s = begin(t, talk(f, true, "close all")).sees("Approve 3f2a9c1d?", 1)
+	_ = s.typing.Close()
+	s.sees(elsewhere, 1)
+	f.desk.end(bigID, approved, "tok-9", "")
+	s.ends(false).check(t, 0, "Approval 3f2a9c1d was given", "Done.")
 
 	f = newFake(t, waits)
 	s = begin(t, talk(f, false, "close all")).sees("decide with: throwbar approvals approve 3f2a9c1d", 1)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -29,6 +30,7 @@ type chatAsk struct {
 	fresh, detach, list      bool
 	reasoning, verbose, used bool
 	steer                    bool
+	ambient                  bool // the conversation is what THROWBAR_CONVERSATION names
 }
 
 // chatVerb talks to the agent.
@@ -49,10 +51,15 @@ func (p *program) chatVerb() *cobra.Command {
 			if ask.list {
 				return p.listConversations(c.Context(), listAsk{})
 			}
+			message := strings.Join(words, " ")
+			if len(words) > 0 && strings.TrimSpace(message) == "" {
+				return Errorf(Invalid, "the message is empty: leave it out to talk")
+			}
 			if ask.conversation == "" && !ask.fresh {
 				ask.conversation = p.Env("THROWBAR_CONVERSATION")
+				ask.ambient = ask.conversation != ""
 			}
-			return p.runChat(c.Context(), ask, strings.Join(words, " "))
+			return p.runChat(c.Context(), ask, message)
 		},
 	}
 	set := c.Flags()
@@ -74,8 +81,12 @@ func (p *program) chatVerb() *cobra.Command {
 
 func (ask chatAsk) check(message string) error {
 	switch {
+	case !utf8.ValidString(message):
+		return errEncoding()
 	case ask.fresh && ask.conversation != "":
 		return Errorf(Invalid, "only one of --new and --conversation can be given")
+	case ask.agent != "" && ask.ambient:
+		return Errorf(Invalid, "--agent is for a new conversation, and THROWBAR_CONVERSATION names one: add --new")
 	case ask.agent != "" && ask.conversation != "":
 		return Errorf(Invalid, "--agent is for a new conversation: leave out --conversation")
 	case ask.detach && message == "":
@@ -86,12 +97,24 @@ func (ask chatAsk) check(message string) error {
 	return nil
 }
 
+func errEncoding() error { return Errorf(Invalid, "the message is not UTF-8") }
+
+// errArchived says that nothing can be said in a conversation.
+func errArchived(at *agentv1.Conversation) error {
+	id := at.GetConversationId()
+	return Errorf(Refused, "conversation %s is archived: `throwbar conversations reopen %s` opens it again", id, id)
+}
+
 func (p *program) runChat(ctx context.Context, ask chatAsk, message string) error {
 	if err := ask.check(message); err != nil {
 		return err
 	}
 	if ask.conversation != "" && len(ask.conversation) < leastHandle {
-		return Errorf(Invalid, "--conversation %q is too short: it takes at least four characters", ask.conversation)
+		where := "--conversation"
+		if ask.ambient {
+			where = "THROWBAR_CONVERSATION"
+		}
+		return Errorf(Invalid, "%s %q is too short: it takes at least four characters", where, ask.conversation)
 	}
 	s, err := p.api()
 	if err != nil {
@@ -106,17 +129,17 @@ func (p *program) runChat(ctx context.Context, ask chatAsk, message string) erro
 	}
 	c := &chat{
 		program: p, server: s, ask: ask, model: model.GetModel(), pressed: make(chan struct{}, 1), choice: ask.model.choice(),
-		news: make(chan news), known: map[string]string{},
+		news: make(chan news), known: map[string]string{}, own: map[string]int{}, children: map[string]string{},
 	}
 	c.page = talk.Page{Out: p.out, Err: p.err, Reasoning: ask.reasoning, Verbose: ask.verbose, Usage: ask.used}
 	c.desk = p.newDesk(s, true)
+	c.desk.who = c.asker
 	if ask.conversation != "" {
 		if c.at, err = p.conversation(ctx, s, ask.conversation); err != nil {
 			return err
 		}
 		if c.at.GetArchived() {
-			return Errorf(Failed, "conversation %s is archived: `throwbar conversations reopen %s` opens it again",
-				c.at.GetConversationId(), c.at.GetConversationId())
+			return errArchived(c.at)
 		}
 	}
 	if ask.detach {
@@ -230,6 +253,7 @@ func (c *chat) stop(ctx context.Context) (bool, error) {
 
 // report shows an error and lets the conversation go on.
 func (c *chat) report(err error) {
+	c.page.Line()
 	if _, text := c.program.explain(err); text != "" {
 		c.program.err.Line(term.Red, "throwbar: %s", text)
 	}
@@ -249,14 +273,14 @@ func (c *chat) farewell() {
 }
 
 // ended is the error that a turn ends with.
-func ended(end *agentv1.TurnEnded) error {
+func (c *chat) ended(end *agentv1.TurnEnded) error {
 	switch end.GetReason() {
 	case agentv1.TurnEnd_TURN_END_ANSWERED:
 		return nil
 	case agentv1.TurnEnd_TURN_END_STOPPED:
 		return &Exit{Code: Cancelled}
 	case agentv1.TurnEnd_TURN_END_LIMIT:
-		return Errorf(Failed, "a limit was hit: say \"go on\" in the same conversation")
+		return Errorf(Failed, "a limit was hit: `throwbar chat --conversation %s \"go on\"` goes on from there", c.at.GetHandle())
 	default: // the error event before it said why
 		return &Exit{Code: Failed}
 	}

@@ -71,6 +71,7 @@ func TestChatOnce(t *testing.T) {
 	e := f.run(t, "chat", "close", "my YouTube tabs")
 	e.check(t, 0)
 	golden(t, "chat", e.out+"---\n"+e.err, f.url)
+	f.left(t)
 	f.run(t, "chat", "--reasoning", "--conversation", "3f2a", "again").check(t, 0, `They want \u202eorder.`)
 	sent := f.sent()
 	if sent[0].GetMessage() != "close my YouTube tabs" || sent[1].GetConversationId() != conversationIDs()[0] || len(f.all) != 1 {
@@ -104,7 +105,7 @@ func TestChatEnds(t *testing.T) {
 	}{
 		"whole message only": {[]*agentv1.Event{said(agentv1.Role_ROLE_ASSISTANT, "Hi."), over(agentv1.TurnEnd_TURN_END_ANSWERED)}, 0, "Hi.\n"},
 		"failed":             {[]*agentv1.Event{failed, over(agentv1.TurnEnd_TURN_END_FAILED)}, 1, "! the model is away\n"},
-		"limit":              {[]*agentv1.Event{delta("half"), over(agentv1.TurnEnd_TURN_END_LIMIT)}, 1, "a limit was hit: say \"go on\""},
+		"limit":              {[]*agentv1.Event{delta("half"), over(agentv1.TurnEnd_TURN_END_LIMIT)}, 1, "a limit was hit: `throwbar chat --conversation 3f2a \"go on\"` goes on from there\n"},
 		"stopped elsewhere":  {[]*agentv1.Event{delta("half"), over(agentv1.TurnEnd_TURN_END_STOPPED)}, 130, "half\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -128,7 +128,7 @@ func TestALineThatIsTypedWhenAnApprovalComes(t *testing.T) {
 	f.desk.put(a, false)
 	const asks = "Approve 3f2a9c1d? y yes, n no, d show it again, s decide lat\ner: "
 	const held = "\nEnter puts this aside for the approval: "
-	s.Shows("Waits for approval 3f2a9c1d", held+"y▏").Type("es\r").Shows("\n" + asks + "▏")
+	s.Shows("Approval 3f2a9c1d", "asked by  reader (9ab1), at work for this conversation", held+"y▏").Type("es\r").Shows("\n" + asks + "▏")
 	s.Type("\r").Shows(strings.TrimSpace(asks) + "\n" + asks + "▏")
 	f.happens("3f2a", delta("Meanwhile"))
 	s.Shows("Meanwhile\n" + asks + "▏").Type("n\r").Shows("Why not? Whoever asked is told; empty for no reason: ▏")
@@ -141,7 +141,7 @@ func TestALineThatIsTypedWhenAnApprovalComes(t *testing.T) {
 	other := closing(smallID, laptop, 2)
 	other.ConversationId, other.Principal = conversationIDs()[0], conversationIDs()[1]
 	f.desk.put(other, false)
-	s.Shows("Waits for approval 3f7b0000", held+"yes▏").Type("\r").Shows("Approve 3f7b0000? y yes", "\ner: ▏")
+	s.Shows("Approval 3f7b0000", held+"yes▏").Type("\r").Shows("Approve 3f7b0000? y yes", "\ner: ▏")
 	s.Type("y\r").Shows("3f7b0000  approved", "\n3f2a> yes▏")
 	s.Type("\x15/quit\r")
 	s.leaves(0)

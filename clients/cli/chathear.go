@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"throwbar.dev/throwbar/clients/cli/talk"
 	"throwbar.dev/throwbar/clients/cli/term"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
@@ -18,7 +19,7 @@ func (c *chat) hear(ctx context.Context, n news) (over bool, err error) {
 	switch {
 	case n.end != nil:
 		c.aside()
-		if !c.person {
+		if !c.person || c.locked(n.end) {
 			return true, n.end
 		}
 		c.report(n.end)
@@ -64,6 +65,7 @@ func (c *chat) caughtUp(ctx context.Context, caught *agentv1.CaughtUp) {
 func (c *chat) event(ctx context.Context, e *agentv1.Event) (over bool, err error) {
 	c.lineUp(e)
 	c.follow(e)
+	c.learn(e)
 	if c.program.flags.json() {
 		if err := c.program.printJSON(e, false); err != nil {
 			return true, err
@@ -94,13 +96,43 @@ func (c *chat) quiet(e *agentv1.Event) bool {
 	case *agentv1.Event_TurnStarted, *agentv1.Event_Usage, *agentv1.Event_Queued:
 		c.page.Show(e)
 		return true
+	case *agentv1.Event_QueueEdited:
+		return c.ownChange(kind.QueueEdited.GetMessageId())
+	case *agentv1.Event_QueueRemoved:
+		return c.ownChange(kind.QueueRemoved.GetMessageId())
 	case *agentv1.Event_ConversationChanged:
 		c.at.Title, c.at.Settings = kind.ConversationChanged.GetTitle(), kind.ConversationChanged.GetSettings()
 		if handle := kind.ConversationChanged.GetHandle(); handle != "" {
 			c.at.Handle = handle
 		}
+		if !c.page.News(kind.ConversationChanged) {
+			c.page.Show(e)
+			return true
+		}
 	}
 	return false
+}
+
+// ownChange says whether a change of a message that waits was made here, where it has been shown.
+func (c *chat) ownChange(message string) bool {
+	if c.own[message] == 0 {
+		return false
+	}
+	c.own[message]--
+	return true
+}
+
+// learn keeps what later events are about.
+func (c *chat) learn(e *agentv1.Event) {
+	switch {
+	case e.GetTurnStarted() != nil:
+		c.offered = false
+	case e.GetNotice().GetCanContinue():
+		c.offered = true
+	case e.GetChildChanged() != nil:
+		child := e.GetChildChanged()
+		c.children[child.GetConversationId()] = talk.Named(child.GetAgent(), child.GetHandle())
+	}
 }
 
 func approvalOf(e *agentv1.Event) string {
@@ -152,13 +184,13 @@ func (c *chat) turnOver(e *agentv1.Event) (bool, error) {
 	}
 	mine := c.waits != "" && c.of != "" && c.of == e.GetTurnId()
 	c.turn, c.held = "", end.GetReason() == agentv1.TurnEnd_TURN_END_STOPPED
-	err := ended(end)
+	err := c.ended(end)
 	switch {
 	case mine:
 		c.waits, c.of = "", ""
 		return c.answered(err)
-	case c.person && err != nil && end.GetReason() == agentv1.TurnEnd_TURN_END_LIMIT:
-		c.program.err.Line(term.Yellow, "%s", err)
+	case c.person && !c.offered && end.GetReason() == agentv1.TurnEnd_TURN_END_LIMIT:
+		c.program.err.Line(term.Yellow, "A limit was hit: say \"go on\" to go on from here.")
 	}
 	return false, nil
 }
@@ -197,6 +229,26 @@ func (c *chat) take(ctx context.Context, a *controlv1.Approval, warning bool) {
 	c.aside()
 	c.page.Line()
 	c.desk.take(ctx, a, warning)
+}
+
+// asker says who asks, to a person who is in the conversation.
+func (c *chat) asker(ctx context.Context, a *controlv1.Approval) string {
+	by := a.GetPrincipal()
+	if by == c.at.GetConversationId() {
+		return "the agent of this conversation"
+	}
+	who := c.children[by]
+	if who == "" {
+		answer, err := c.server.Agent.GetConversation(ctx, &agentv1.GetConversationRequest{ConversationId: by})
+		if err != nil {
+			return c.program.askedBy(ctx, a)
+		}
+		who = talk.Named(answer.GetConversation().GetAgent(), answer.GetConversation().GetHandle())
+	}
+	if c.root == c.at.GetConversationId() {
+		who += ", at work for this conversation"
+	}
+	return who
 }
 
 // frame takes what the feed of approvals tells.

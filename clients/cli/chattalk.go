@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"throwbar.dev/throwbar/clients/cli/talk"
 	"throwbar.dev/throwbar/clients/cli/term"
@@ -40,6 +41,10 @@ type chat struct {
 	of     string // the turn that answers it
 	last   error  // of the last turn of a pipe that had one
 
+	own      map[string]int    // changes of messages that wait that were made and shown here, and whose events are to come
+	children map[string]string // agents that were started here, in words, by their conversations
+	offered  bool              // it was said how the turn can go on
+
 	prompted bool
 	behind   bool                           // what was asked before this program came has not been shown yet
 	known    map[string]string              // approvals that the desk has, as it has them
@@ -66,6 +71,7 @@ func (c *chat) run(ctx context.Context, message string) error {
 	defer interrupt(nil)
 	c.once = message != ""
 	c.person = !c.once && c.program.person()
+	c.page.Typed = c.person
 	c.pending = map[string]*controlv1.Approval{}
 	c.frames = make(chan *controlv1.WatchApprovalsResponse)
 	defer c.takeOver(interrupt)()
@@ -164,6 +170,8 @@ func (c *chat) exit() {
 	}
 	c.desk.clear()
 	clear(c.known)
+	clear(c.own)
+	clear(c.children)
 	c.leave, c.at, c.turn, c.line, c.held = nil, nil, "", nil, false
 }
 
@@ -284,8 +292,7 @@ func (c *chat) interrupted(ctx context.Context) (bool, error) {
 // inputEnds leaves, or where somebody decided goes on without.
 func (c *chat) inputEnds(err error) (bool, error) {
 	if c.once {
-		c.desk.offers = false
-		c.desk.clear()
+		c.desk.gone()
 		return false, nil
 	}
 	if c.person && c.program.editor.Load() == nil {
@@ -311,6 +318,8 @@ func (c *chat) typedToAgent(ctx context.Context, text string) (bool, error) {
 	switch {
 	case word == "" || c.once:
 		return false, nil
+	case c.person && !utf8.ValidString(text):
+		return false, c.told(errEncoding())
 	case c.person && strings.HasPrefix(word, "/") && !strings.HasPrefix(word, "//"):
 		err := c.command(ctx, word)
 		if errors.Is(err, errQuit) {
@@ -328,9 +337,15 @@ func (c *chat) typedToAgent(ctx context.Context, text string) (bool, error) {
 	return false, c.told(err)
 }
 
-// told shows an error to a person, for whom the conversation goes on.
+// locked says whether an error is that the server does not accept the token: nothing that is typed can help.
+func (c *chat) locked(err error) bool {
+	code, _ := c.program.explain(err)
+	return code == Unauthenticated
+}
+
+// told shows an error to a person, for whom the conversation goes on, unless nothing would work any more.
 func (c *chat) told(err error) error {
-	if err == nil || !c.person || errors.Is(err, errInterrupted) {
+	if err == nil || !c.person || errors.Is(err, errInterrupted) || c.locked(err) {
 		return err
 	}
 	c.report(err)
@@ -339,6 +354,9 @@ func (c *chat) told(err error) error {
 
 // say sends a message, and says where it waits.
 func (c *chat) say(ctx context.Context, message string, mode agentv1.SendMode) error {
+	if !utf8.ValidString(message) {
+		return errEncoding()
+	}
 	if c.at == nil && c.ask.agent != "" {
 		if err := c.named(ctx); err != nil {
 			return err

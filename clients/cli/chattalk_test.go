@@ -67,11 +67,15 @@ func TestWhatIsTypedWhileATurnRuns(t *testing.T) {
 	s.types("/queue rm 2").sees(`"2" is none of the 1 message that wait`, 1)
 	s.types("/steer now").sees("It enters the turn at its next step.", 1)
 	g.let()
-	s.sees("Working on two, but better", 1)
+	s.sees("Read now: two, but better\n", 1).sees("Working on two, but better", 1)
 	s.types("four").sees("It waits for the end of the turn.", 3)
 	// What waits when somebody stops the turn is kept, and there is a prompt for what to say.
 	s.types("/stop").sees("Stopped.\n3f2a> ", 1).types("/queue").sees("1  a person  four", 1).types("/quit")
-	s.ends(false).check(t, 0, "To go on: throwbar chat --conversation 3f2a")
+	e := s.ends(false)
+	e.check(t, 0, "To go on: throwbar chat --conversation 3f2a")
+	if strings.Contains(e.err, "A message that wait") || strings.Count(e.err, "Read now") != 1 {
+		t.Errorf("what was done here is told again:\n%s", e.err)
+	}
 	var modes []string
 	for _, m := range f.sent() {
 		modes = append(modes, fmt.Sprint(m.GetMessage(), " ", m.GetMode()))
@@ -169,12 +173,19 @@ func TestApprovalsOfChildrenAreAnsweredAtTheRoot(t *testing.T) {
 		ConversationId: conversationIDs()[1], Handle: "9ab1", Agent: "reader", ApprovalId: bigID,
 		Status: agentv1.ConversationStatus_CONVERSATION_STATUS_WAITING,
 	}}})
-	s.sees("Approve 3f2a9c1d?", 1).types("y").sees("3f2a9c1d  approved", 1)
+	s.sees("Approve 3f2a9c1d?", 1).sees("asked by  reader (9ab1), at work for this conversation\n", 1)
+	s.types("y").sees("3f2a9c1d  approved", 1)
 	f.happens("3f2a", &agentv1.Event{Kind: &agentv1.Event_ChildChanged{ChildChanged: &agentv1.ChildChanged{
 		ConversationId: conversationIDs()[1], Handle: "9ab1", Agent: "reader", Status: agentv1.ConversationStatus_CONVERSATION_STATUS_IDLE,
 	}}})
 	s.sees("> reader (9ab1) has ended", 1).types("/quit")
-	s.ends(false).check(t, 0)
+	e := s.ends(false)
+	e.check(t, 0)
+	for _, noise := range []string{"background", "Waits for", "decide with", "waits for approval"} {
+		if strings.Contains(e.err, noise) {
+			t.Errorf("%q is no news for who is asked:\n%s", noise, e.err)
+		}
+	}
 	if n := len(f.desk.decisions()); n != 1 {
 		t.Errorf("%d decisions", n)
 	}
@@ -195,7 +206,7 @@ func TestWordsOfAPerson(t *testing.T) {
 	s.types("/show 3").sees(`"all": "of it"`, 1)
 	s.types("/show 7").sees("/show needs the number of a call", 1)
 	s.types("/history 3").sees("A person:\n  | close them\n", 1)
-	s.types("/model big high").sees("big answers in this conversation from the next step on.", 1)
+	s.types("/model big high").sees("big (effort high) answers in this conversation from the next step on.", 1)
 	s.types("/model").sees("models.example.com", 1).types("/model big much").sees("is none of none, low", 1)
 	s.types("/tools").sees("closeTabs", 3).types("/agents").sees(`reads \x1b[2Jpages`, 1)
 	s.types("/rename Another trip").sees("3f2b  Another trip", 1)
@@ -204,11 +215,47 @@ func TestWordsOfAPerson(t *testing.T) {
 	s.types("/archive").sees("Archived: `throwbar conversations reopen 9ab1c2d3", 1)
 	s.types("/queue").sees("/queue needs a conversation: say something first", 1)
 	s.types("/new").sees("The next message begins a new conversation.", 1)
-	s.types("/quit").ends(false).check(t, 0)
+	e := s.types("/quit").ends(false)
+	e.check(t, 0)
+	if strings.Contains(e.err, "> \n3f2b> ") {
+		t.Errorf("an empty prompt was left:\n%s", e.err)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if got := f.updates[0].GetModel(); !slices.Equal(got.GetModels(), []string{"big"}) || got.GetEffort() != "high" {
 		t.Errorf("model: %v", f.updates)
+	}
+}
+
+// Another model keeps the effort that was chosen, and - goes back to what the server has for a default.
+func TestAnotherModelKeepsTheEffort(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, func(f *fake) { f.onChat = plays(turn) })
+	s := begin(t, talking(f, "--effort", "low")).sees("> ", 1)
+	s.types("/model").sees("Chosen here: the default model (effort low)\n", 1)
+	s.types("/model small").sees("small (effort low) answers what is said now.", 1)
+	s.types("one").sees("Two tabs stay open.", 1).sees("3f2a> ", 1)
+	s.types("/model big").sees("big (effort low) answers in this conversation from the next step on.", 1)
+	s.types("/model").sees("Of this conversation: big (effort low)\n", 1)
+	s.types("/model small,big max").sees("small, big (effort max) answers in this conversation", 1)
+	s.types("/model big").sees("big (effort max) answers in this conversation", 1)
+	s.types("/model big -").sees("big answers in this conversation", 1)
+	s.types("/model - low").sees("/model takes NAME and EFFORT, or - alone", 1)
+	s.types("/model -").sees("The default model answers in this conversation from the next step on.", 1)
+	s.types("two").sees("Two tabs stay open.", 2).types("/new").types("/model big").sees("big answers what is said now.", 1)
+	s.types("/model -").sees("The default model answers what is said now.", 1).types("/quit")
+	s.ends(false).check(t, 0)
+	var choices []string
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, u := range f.updates {
+		choices = append(choices, fmt.Sprint(u.GetModel().GetModels(), u.GetModel().GetEffort()))
+	}
+	if want := []string{"[big]low", "[small big]max", "[big]max", "[big]", "[]"}; !slices.Equal(choices, want) {
+		t.Errorf("chosen %v", choices)
+	}
+	if m := f.sends[0].GetModel(); !slices.Equal(m.GetModels(), []string{"small"}) || m.GetEffort() != "low" || f.sends[1].GetModel() != nil {
+		t.Errorf("sent %v", f.sends)
 	}
 }
 
@@ -224,6 +271,101 @@ func TestChatDetached(t *testing.T) {
 	}
 	again := f.run(t, "chat", "--detach", "--conversation", "9ab1", "more")
 	again.check(t, 0, "it waits for the end of the turn that runs: `throwbar conversations queue 9ab1` shows it")
+}
+
+// How a turn goes on that a limit has ended is said once.
+func TestALimitIsToldOnce(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, func(f *fake) {
+		f.onChat = func(ctx context.Context, req *agentv1.SendRequest, send sendChat) error {
+			said := map[string]*agentv1.Notice{
+				"one": {Text: `Stopped after 3 rounds of tools. Say "go on" to continue.`, CanContinue: true},
+				"two": {Text: "Agents have woken it 6 times.", CanContinue: true},
+			}[req.GetMessage()]
+			events := []*agentv1.Event{{Kind: &agentv1.Event_Notice{Notice: said}}, over(agentv1.TurnEnd_TURN_END_LIMIT)}
+			if said == nil {
+				events = events[1:]
+			}
+			return plays(func() []*agentv1.Event { return events })(ctx, req, send)
+		}
+	})
+	s := begin(t, talking(f)).sees("> ", 1).types("one").sees("go on", 1).sees("3f2a> ", 1)
+	s.types("two").sees("  Say \"go on\" to go on from here.\n", 1).sees("3f2a> ", 2)
+	s.types("three").sees("A limit was hit: say \"go on\" to go on from here.\n", 1).sees("3f2a> ", 3).types("/quit")
+	e := s.ends(false)
+	e.check(t, 0)
+	if n := strings.Count(e.err, "go on"); n != 6 { // two lines say it twice over, and the last one is the farewell
+		t.Errorf("said %d times:\n%s", n, e.err)
+	}
+}
+
+// What cannot be said is refused before anything is sent, and the line after it from a pipe is said.
+func TestWhatCannotBeSaid(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, func(f *fake) { f.onChat = plays(turn) })
+	for _, words := range [][]string{{""}, {" ", "\t"}, {"--detach", ""}} {
+		f.run(t, append([]string{"chat"}, words...)...).check(t, 2, "throwbar: the message is empty")
+	}
+	f.run(t, "chat", "bad \xff").check(t, 2, "throwbar: the message is not UTF-8\n")
+	f.run(t, "chat", "--detach", "bad \xff").check(t, 2, "the message is not UTF-8")
+	if e := f.run(t, "chat"); e.code != 0 || e.out+e.err != "" {
+		t.Errorf("nothing to say: %+v", e)
+	}
+	e := do(t, run{server: f.url, args: []string{"chat"}, stdin: strings.NewReader("bad \xff\ngood\n")})
+	e.check(t, 2, "throwbar: the message is not UTF-8\n", "Two tabs stay open.")
+	s := begin(t, talking(f, "--conversation", "3f2a"))
+	s.types("bad \xff").sees("the message is not UTF-8", 1).types("/rename bad \xff").sees("the message is not UTF-8", 2).types("/quit")
+	s.ends(false).check(t, 0)
+	if sent := f.sent(); len(sent) != 1 || len(f.updates) != 0 {
+		t.Errorf("sent %v", sent)
+	}
+}
+
+// Advice names what the person has to change.
+func TestAConversationOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	in := func(conversation string, words ...string) ended {
+		return do(t, run{server: f.url, args: append([]string{"chat"}, words...), env: map[string]string{"THROWBAR_CONVERSATION": conversation}})
+	}
+	in("3f2b", "--agent", "reader", "read").check(t, 2, "THROWBAR_CONVERSATION names one: add --new\n")
+	in("3f2", "read").check(t, 2, `THROWBAR_CONVERSATION "3f2" is too short`)
+	f.run(t, "chat", "--agent", "reader", "--conversation", "3f2b", "read").check(t, 2, "leave out --conversation")
+	in("3f2b", "--agent", "reader", "--new", "--detach", "read").check(t, 0)
+	if f.created[0].GetAgent() != "reader" {
+		t.Errorf("created %v", f.created)
+	}
+}
+
+// A token that is taken back ends the chat, on a line of its own, whether something is written just then or not.
+func TestARevokedTokenEndsTheChat(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ once, found bool }{
+		"in an answer": {}, "of one message": {once: true}, "found by a message": {found: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t, func(f *fake) { f.onChat = newGate().turn })
+			var s *session
+			switch {
+			case row.found:
+				s = begin(t, talking(f)).sees("> ", 1)
+				f.revoke()
+				s.types("one")
+			case row.once:
+				s = begin(t, talking(f, "one")).sees("Working on one", 1)
+				f.revoke()
+			default:
+				s = begin(t, talking(f)).types("one").sees("Working on one", 1)
+				f.revoke()
+			}
+			e := s.ends(false)
+			e.check(t, 6, "does not accept the token")
+			if !row.found && e.out != "Working on one\n" || strings.Count(e.err, "does not accept") != 1 {
+				t.Errorf("stdout %q, stderr %q", e.out, e.err)
+			}
+		})
+	}
 }
 
 // A message that waits behind somebody else's turn is answered by the next one.

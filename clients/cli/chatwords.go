@@ -30,7 +30,7 @@ func (c *chat) words() []word {
 		{"/queue", "[edit N TEXT | rm N]", "show what waits for the end of the turn, change it or take it back", true, c.wordQueue},
 		{"/show", "N", "show call N in full: what was asked and all that was answered", true, c.wordShow},
 		{"/history", "[N]", "show the last N messages, ten if left out", true, c.wordHistory},
-		{"/model", "[NAME [EFFORT]]", "list the models, or choose one; effort is " + effortWords, false, c.wordModel},
+		{"/model", "[NAME [EFFORT] | -]", "list the models, choose one, or go back to the default with -; effort is " + effortWords, false, c.wordModel},
 		{"/tools", "", "list the tools that the agent has here", false, c.wordTools},
 		{"/agents", "", "list the agents that are defined", false, c.wordAgents},
 		{"/rename", "TITLE", "give the conversation another title", true, c.wordRename},
@@ -99,17 +99,25 @@ func (c *chat) wordQueue(ctx context.Context, rest string) error {
 		return err
 	}
 	verb, rest, _ := strings.Cut(rest, " ")
+	which, text, _ := strings.Cut(strings.TrimSpace(rest), " ")
 	switch verb {
 	case "":
 		c.program.queueTable(c.program.err, line)
 		return nil
 	case "edit":
-		which, text, _ := strings.Cut(strings.TrimSpace(rest), " ")
-		return c.program.editQueued(ctx, c.server, id, line, which, strings.TrimSpace(text))
+		err = c.program.editQueued(ctx, c.server, id, line, which, strings.TrimSpace(text))
 	case "rm":
-		return c.program.removeQueued(ctx, c.server, id, line, strings.TrimSpace(rest))
+		which = strings.TrimSpace(rest)
+		err = c.program.removeQueued(ctx, c.server, id, line, which)
+	default:
+		return Errorf(Invalid, "/queue takes edit N TEXT or rm N, not %q", verb)
 	}
-	return Errorf(Invalid, "/queue takes edit N TEXT or rm N, not %q", verb)
+	if err != nil {
+		return err
+	}
+	message, err := waits(line, which)
+	c.own[message]++ // its event is no news
+	return err
 }
 
 func (c *chat) wordShow(ctx context.Context, rest string) error {
@@ -141,25 +149,38 @@ func (c *chat) wordHistory(ctx context.Context, rest string) error {
 	})
 }
 
+// takesBack is what is typed in place of a name for the default.
+const takesBack = "-"
+
 func (c *chat) wordModel(ctx context.Context, rest string) error {
 	fields := strings.Fields(rest)
-	if len(fields) == 0 {
-		if chosen := c.choice.GetModels(); len(chosen) > 0 {
-			c.program.err.Line(term.Plain, "Chosen here: %s", strings.Join(chosen, ", "))
-		} else if own := c.at.GetSettings().GetModel().GetModels(); len(own) > 0 {
-			c.program.err.Line(term.Plain, "Of this conversation: %s", strings.Join(own, ", "))
+	if c.at != nil { // the events, which may lag behind, are not enough: what stays has to be what there is
+		answer, err := c.server.Agent.GetConversation(ctx, &agentv1.GetConversationRequest{ConversationId: c.at.GetConversationId()})
+		if err != nil {
+			return fmt.Errorf("get the conversation: %w", err)
 		}
-		return c.program.listModels(ctx, c.program.err)
+		c.at.Settings = answer.GetConversation().GetSettings()
 	}
-	choice := &agentv1.ModelChoice{Models: strings.Split(fields[0], ",")}
-	if len(fields) > 1 {
-		if err := (effort{&choice.Effort}).Set(fields[1]); err != nil {
-			return Errorf(Invalid, "/model: effort %q %w", fields[1], err)
-		}
+	switch {
+	case len(fields) == 0:
+		c.program.err.Print(c.chosen())
+		return c.program.listModels(ctx, c.program.err)
+	case len(fields) > 2 || fields[0] == takesBack && len(fields) > 1:
+		return Errorf(Invalid, "/model takes NAME and EFFORT, or - alone for the default model")
+	}
+	choice, err := c.chooses(fields)
+	if err != nil {
+		return err
+	}
+	name := modelWords(choice)
+	if name == "" {
+		name = "The default model"
 	}
 	if c.at == nil {
-		c.choice = choice
-		c.program.err.Line(term.Dim, "%s answers what is said now.", fields[0])
+		if c.choice = choice; modelWords(choice) == "" {
+			c.choice = nil
+		}
+		c.program.err.Line(term.Dim, "%s answers what is said now.", name)
 		return nil
 	}
 	answer, err := c.server.Agent.UpdateConversation(ctx, &agentv1.UpdateConversationRequest{
@@ -169,8 +190,54 @@ func (c *chat) wordModel(ctx context.Context, rest string) error {
 		return fmt.Errorf("choose the model: %w", err)
 	}
 	c.choice, c.at.Settings = nil, answer.GetConversation().GetSettings()
-	c.program.err.Line(term.Dim, "%s answers in this conversation from the next step on.", fields[0])
+	c.program.err.Line(term.Dim, "%s answers in this conversation from the next step on.", name)
 	return nil
+}
+
+// chooses is the choice that a person types. An effort that was chosen before stays where none is named.
+func (c *chat) chooses(fields []string) (*agentv1.ModelChoice, error) {
+	if fields[0] == takesBack {
+		return &agentv1.ModelChoice{}, nil
+	}
+	choice := &agentv1.ModelChoice{Models: strings.Split(fields[0], ","), Effort: c.choice.GetEffort()}
+	if choice.GetEffort() == "" {
+		choice.Effort = c.at.GetSettings().GetModel().GetEffort()
+	}
+	if len(fields) == 1 {
+		return choice, nil
+	}
+	wanted := fields[1]
+	if wanted == takesBack {
+		wanted = ""
+	}
+	if err := (effort{&choice.Effort}).Set(wanted); err != nil {
+		return nil, Errorf(Invalid, "/model: effort %q %w", fields[1], err)
+	}
+	return choice, nil
+}
+
+// chosen says which model is chosen, as lines; empty if none is.
+func (c *chat) chosen() string {
+	if words := modelWords(c.choice); words != "" {
+		return "Chosen here: " + term.Visible(words) + "\n"
+	}
+	if words := modelWords(c.at.GetSettings().GetModel()); words != "" {
+		return "Of this conversation: " + term.Visible(words) + "\n"
+	}
+	return ""
+}
+
+// modelWords says a choice; empty if it is none.
+func modelWords(choice *agentv1.ModelChoice) string {
+	name := strings.Join(choice.GetModels(), ", ")
+	switch {
+	case choice.GetEffort() == "":
+		return name
+	case name == "":
+		return "the default model (effort " + choice.GetEffort() + ")"
+	default:
+		return name + " (effort " + choice.GetEffort() + ")"
+	}
 }
 
 func (c *chat) wordTools(ctx context.Context, _ string) error {
@@ -227,7 +294,7 @@ func (c *chat) wordOpen(ctx context.Context, ref string) error {
 		return err
 	}
 	if at.GetArchived() {
-		return Errorf(Failed, "conversation %s is archived: `throwbar conversations reopen %s` opens it again", ref, at.GetConversationId())
+		return errArchived(at)
 	}
 	if err := c.enter(ctx, at, at.GetSequence()); err != nil {
 		return err

@@ -115,7 +115,7 @@ func TestConversationsAreChanged(t *testing.T) {
 	f.run(t, "conversations", "archive", "3f2b").check(t, 0, "`throwbar conversations reopen "+conversationIDs()[2]+"` opens it again")
 	f.run(t, "conversations", "show", "3f2b").check(t, 1, "there is no open conversation")
 	f.run(t, "conversations", "list", "--archived").check(t, 0, conversationIDs()[2])
-	f.run(t, "chat", "--conversation", conversationIDs()[2], "hello").check(t, 1, "is archived")
+	f.run(t, "chat", "--conversation", conversationIDs()[2], "hello").check(t, 5, "is archived")
 	f.run(t, "conversations", "reopen", conversationIDs()[2]).check(t, 0, "3f2b  Trip  open again")
 	f.mu.Lock()
 	defer f.mu.Unlock()

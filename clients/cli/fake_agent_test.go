@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 
 	"connectrpc.com/connect/v2"
 	"google.golang.org/protobuf/proto"
@@ -46,6 +47,7 @@ type fakeAgent struct {
 	created []*agentv1.CreateConversationRequest // guarded by mu
 	watches []uint64                             // guarded by mu; where each stream began
 	closed  bool                                 // guarded by mu
+	revoked bool                                 // guarded by mu; the token counts no more
 	turns   int                                  // guarded by mu
 	running sync.WaitGroup
 }
@@ -56,8 +58,9 @@ type fakeConversation struct {
 	line []*agentv1.QueuedMessage
 	turn string
 	stop context.CancelFunc
-	// partial is what has come of a message: who joins gets it as one piece.
-	partial  string
+	// What has come of a message and of the reasoning before it: who joins gets each as one piece.
+	partial, thoughts string
+
 	followed int
 }
 
@@ -133,10 +136,13 @@ func (f *fakeAgent) record(c *fakeConversation, e *agentv1.Event) {
 	if e.GetTime() == nil {
 		e.Time = ago(0)
 	}
-	if e.GetTextDelta() != nil {
+	switch {
+	case e.GetTextDelta() != nil:
 		c.partial += e.GetTextDelta().GetText()
-	} else if e.GetMessage().GetRole() == agentv1.Role_ROLE_ASSISTANT || e.GetTurnEnded() != nil {
-		c.partial = ""
+	case e.GetReasoningDelta() != nil:
+		c.thoughts += e.GetReasoningDelta().GetText()
+	case e.GetMessage().GetRole() == agentv1.Role_ROLE_ASSISTANT, e.GetTurnEnded() != nil, e.GetToolCall() != nil:
+		c.partial, c.thoughts = "", ""
 	}
 	c.log = append(c.log, e)
 	close(f.changed)
@@ -152,6 +158,15 @@ func (f *fakeAgent) happens(id string, e *agentv1.Event) {
 		panic(err)
 	}
 	f.record(c, e)
+}
+
+// revoke takes the token back: who follows is told at once, and who says something too.
+func (f *fakeAgent) revoke() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.revoked = true
+	close(f.changed)
+	f.changed = make(chan struct{})
 }
 
 func (f *fakeAgent) find(ref string) (*fakeConversation, error) {
@@ -181,6 +196,9 @@ func (f *fakeAgent) sent() []*agentv1.SendRequest {
 func (f *fakeAgent) Send(_ context.Context, req *agentv1.SendRequest) (*agentv1.SendResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.revoked {
+		return nil, connect.NewError(connect.CodeUnauthenticated, "the token was revoked")
+	}
 	if before := f.told[req.GetMessageId()]; before != nil {
 		return before, nil
 	}
@@ -303,6 +321,26 @@ func (f *fakeAgent) joined(ctx context.Context, c *fakeConversation) bool {
 	}
 }
 
+// left waits until nobody follows a conversation: the server learns a moment after it that a program has ended, and
+// what is streamed until then would be for that one.
+func (f *fakeAgent) left(t *testing.T) {
+	t.Helper()
+	for {
+		f.mu.Lock()
+		followed := slices.ContainsFunc(f.all, func(c *fakeConversation) bool { return c.followed > 0 })
+		changed := f.changed
+		f.mu.Unlock()
+		if !followed {
+			return
+		}
+		select {
+		case <-changed:
+		case <-t.Context().Done():
+			t.Fatal(context.Cause(t.Context()))
+		}
+	}
+}
+
 func (f *fakeAgent) StopTurn(_ context.Context, req *agentv1.StopTurnRequest) (*agentv1.StopTurnResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -332,6 +370,8 @@ func (f *fakeAgent) WatchConversation(
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		c.followed--
+		close(f.changed)
+		f.changed = make(chan struct{})
 	}()
 	close(f.changed)
 	f.changed = make(chan struct{})
@@ -348,6 +388,12 @@ func (f *fakeAgent) WatchConversation(
 		}
 	}
 	at := len(c.log)
+	if c.thoughts != "" {
+		frames = append(frames, eventFrame(&agentv1.Event{
+			ConversationId: c.row.GetConversationId(), TurnId: c.turn, Time: ago(0),
+			Kind: &agentv1.Event_ReasoningDelta{ReasoningDelta: &agentv1.ReasoningDelta{Text: c.thoughts}},
+		}))
+	}
 	if c.partial != "" {
 		frames = append(frames, eventFrame(&agentv1.Event{
 			ConversationId: c.row.GetConversationId(), TurnId: c.turn, Time: ago(0),
@@ -358,8 +404,11 @@ func (f *fakeAgent) WatchConversation(
 		CaughtUp: &agentv1.CaughtUp{Sequence: c.row.GetSequence(), Status: c.row.GetStatus()},
 	}})
 	for {
-		changed, idle := f.changed, c.turn == ""
+		changed, idle, revoked := f.changed, c.turn == "", f.revoked
 		f.mu.Unlock()
+		if revoked {
+			return connect.NewError(connect.CodeUnauthenticated, "the token was revoked")
+		}
 		for _, frame := range frames {
 			if f.cut != nil && f.cut(n, sent) {
 				return connect.NewError([]connect.Code{connect.CodeUnavailable, connect.CodeCanceled}[n%2], "the connection broke")

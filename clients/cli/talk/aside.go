@@ -27,13 +27,18 @@ func (g *Page) aside(e *agentv1.Event) {
 		line(term.Yellow, "  approval %s: %s", ShortID(a.GetApprovalId()), strings.Join(Spoken(a.GetState(), a.GetReason()), ": "))
 	case *agentv1.Event_Notice:
 		line(term.Yellow, "! %s", kind.Notice.GetText())
-		if kind.Notice.GetCanContinue() {
+		if kind.Notice.GetCanContinue() && !strings.Contains(kind.Notice.GetText(), "go on") {
 			line(term.Plain, "  Say \"go on\" to go on from here.")
 		}
 	case *agentv1.Event_Error:
 		line(term.Red, "! %s", kind.Error.GetMessage())
 	case *agentv1.Event_Queued:
-		if q := kind.Queued; !g.mine[q.GetMessageId()] {
+		q := kind.Queued
+		if g.waited == nil {
+			g.waited = map[string]bool{}
+		}
+		g.waited[q.GetMessageId()] = true
+		if !g.mine[q.GetMessageId()] {
 			line(term.Dim, "%s says, and it waits: %s", Who(q.GetSender()), OneLine(q.GetText()))
 		}
 	case *agentv1.Event_QueueEdited:
@@ -43,7 +48,7 @@ func (g *Page) aside(e *agentv1.Event) {
 	case *agentv1.Event_ConversationChanged:
 		g.changed(kind.ConversationChanged, line)
 	case *agentv1.Event_TurnResumed:
-		g.streamed, g.joined = "", false // what was being written is written anew
+		g.anew() // what was being written is written anew
 		line(term.Yellow, "! The server was started again, and the turn goes on.")
 	case *agentv1.Event_ChildChanged:
 		line(term.Dim, "%s", Child(kind.ChildChanged))
@@ -53,6 +58,11 @@ func (g *Page) aside(e *agentv1.Event) {
 	case *agentv1.Event_Compacted:
 		line(term.Dim, "! What was said long ago was made shorter for the model: %s", Shortened(kind.Compacted))
 	}
+}
+
+// News says whether a change of a conversation is anything that a person has not seen.
+func (g *Page) News(c *agentv1.Conversation) bool {
+	return c.GetArchived() || c.GetTitle() != "" && c.GetTitle() != g.lastTitle && g.lastTitle != ""
 }
 
 func (g *Page) changed(c *agentv1.Conversation, line func(term.Style, string, ...any)) {
@@ -69,10 +79,6 @@ func (g *Page) changed(c *agentv1.Conversation, line func(term.Style, string, ..
 
 // Child says what an agent does that the conversation started.
 func Child(c *agentv1.ChildChanged) string {
-	name := c.GetAgent()
-	if name == "" {
-		name = "an agent"
-	}
 	does := StatusText(c.GetStatus())
 	switch {
 	case c.GetApprovalId() != "":
@@ -80,7 +86,18 @@ func Child(c *agentv1.ChildChanged) string {
 	case c.GetStatus() == agentv1.ConversationStatus_CONVERSATION_STATUS_IDLE:
 		does = "has ended"
 	}
-	return fmt.Sprintf("> %s (%s) %s", name, c.GetHandle(), does)
+	return fmt.Sprintf("> %s %s", Named(c.GetAgent(), c.GetHandle()), does)
+}
+
+// Named is an agent in words, by the name of its definition and the handle of its conversation.
+func Named(agent, handle string) string {
+	if agent == "" {
+		agent = "an agent"
+	}
+	if handle == "" {
+		return agent
+	}
+	return fmt.Sprintf("%s (%s)", agent, handle)
 }
 
 // StatusText says what a conversation does.

@@ -18,15 +18,37 @@ type Page struct {
 	Reasoning bool // show the model's reasoning
 	Verbose   bool // show arguments and answers of tools in full
 	Usage     bool // show at the end of a turn what the model counted
+	Typed     bool // a person types meanwhile: what was typed and waited is shown when it is read
 
-	streamed  string // what came in pieces of the message that is under way
-	joined    bool   // the next piece is all of the message that there is by now
+	answer    pieces // of the message that is under way
+	thinking  pieces // of the reasoning before it
 	midLine   bool   // of Out
 	midAside  bool   // of Err, in reasoning
 	calls     []*Call
 	usage     counts
 	mine      map[string]bool
+	waited    map[string]bool
 	lastTitle string
+}
+
+// pieces are what came of a text that is under way.
+type pieces struct {
+	shown  string
+	joined bool // the next piece is all that there is by now
+}
+
+// rest is what is new in a piece. It says false if what is on the screen is another text, whose end was missed.
+func (p *pieces) rest(piece string) (rest string, known bool) {
+	if !p.joined {
+		p.shown += piece
+		return piece, true
+	}
+	rest, known = strings.CutPrefix(piece, p.shown)
+	if !known {
+		rest = piece
+	}
+	p.shown, p.joined = piece, false
+	return rest, known
 }
 
 // Mine says that a message was typed here: it is not shown again.
@@ -41,8 +63,11 @@ func (g *Page) Mine(messageID string) {
 func (g *Page) Titled(title string) { g.lastTitle = title }
 
 // Joined says that the conversation is followed anew. Of a message that is under way the next piece is all that there is
-// by now, also what was shown before.
-func (g *Page) Joined() { g.joined = true }
+// by now, also what was shown before; so it is with the reasoning.
+func (g *Page) Joined() { g.answer.joined, g.thinking.joined = true, true }
+
+// anew begins another message.
+func (g *Page) anew() { g.answer, g.thinking = pieces{}, pieces{} }
 
 // Line begins a new line if the cursor is in one.
 func (g *Page) Line() {
@@ -68,9 +93,10 @@ func (g *Page) Show(e *agentv1.Event) {
 		g.message(kind.Message)
 		return
 	case *agentv1.Event_TurnStarted:
-		g.streamed, g.joined, g.usage = "", false, counts{}
+		g.anew()
+		g.usage = counts{}
 	case *agentv1.Event_ToolCall:
-		g.streamed, g.joined = "", false
+		g.anew()
 		g.call(e, kind.ToolCall)
 	case *agentv1.Event_ToolResult:
 		g.result(e, kind.ToolResult)
@@ -78,7 +104,7 @@ func (g *Page) Show(e *agentv1.Event) {
 		g.usage.add(kind.Usage)
 	case *agentv1.Event_TurnEnded:
 		g.Line()
-		g.streamed, g.joined = "", false
+		g.anew()
 		if g.Usage && g.usage.requests > 0 {
 			g.Err.Line(term.Dim, "%s", g.usage)
 		}
@@ -95,18 +121,11 @@ func (g *Page) piece(text string) {
 	if g.midAside {
 		g.Line()
 	}
-	if g.joined {
-		rest, known := strings.CutPrefix(text, g.streamed)
-		if !known { // what is on the screen is another one, whose end was missed
-			g.Line()
-			rest = text
-		}
-		g.streamed, g.joined = text, false
-		g.text(rest)
-		return
+	rest, known := g.answer.rest(text)
+	if !known {
+		g.Line()
 	}
-	g.streamed += text
-	g.text(text)
+	g.text(rest)
 }
 
 func (g *Page) text(text string) {
@@ -121,8 +140,12 @@ func (g *Page) thought(text string) {
 	if !g.Reasoning || text == "" {
 		return
 	}
-	if g.midLine {
+	text, known := g.thinking.rest(text)
+	if g.midLine || !known {
 		g.Line()
+	}
+	if text == "" {
+		return
 	}
 	g.Err.Print(g.Err.Paint(term.Dim, term.VisibleText(text)))
 	g.midAside = !strings.HasSuffix(text, "\n")
@@ -134,7 +157,7 @@ func (g *Page) message(m *agentv1.Message) {
 		g.said(m)
 		return
 	}
-	rest, known := strings.CutPrefix(m.GetText(), g.streamed)
+	rest, known := strings.CutPrefix(m.GetText(), g.answer.shown)
 	if !known { // what is on the screen is not its beginning
 		g.Line()
 		rest = m.GetText()
@@ -143,17 +166,24 @@ func (g *Page) message(m *agentv1.Message) {
 		g.Line()
 	}
 	g.text(rest)
-	g.streamed, g.joined = "", false
+	g.anew()
 	g.Line()
 }
 
 // said shows a message that was said to the agent, unless it was typed here.
 func (g *Page) said(m *agentv1.Message) {
-	if m.GetMessageId() == "" && m.GetSender() == nil || g.mine[m.GetMessageId()] {
+	switch waited := g.waited[m.GetMessageId()]; {
+	case m.GetMessageId() == "" && m.GetSender() == nil:
+		return
+	case g.mine[m.GetMessageId()] && waited && g.Typed:
+		g.Line()
+		g.Err.Line(term.Dim, "Read now: %s", OneLine(m.GetText()))
+		return
+	case g.mine[m.GetMessageId()]:
 		return
 	}
 	g.Line()
-	g.streamed, g.joined = "", false
+	g.anew()
 	style := term.Bold
 	if m.GetSender().GetSpeaker() == agentv1.Speaker_SPEAKER_AGENT {
 		style = term.Yellow
@@ -204,5 +234,6 @@ func (g *Page) Find(number int) *Call {
 // Forget begins anew, as for another conversation: the numbers of calls, and what has come of a message.
 func (g *Page) Forget() {
 	g.Line()
-	g.calls, g.lastTitle, g.streamed, g.joined, g.usage = nil, "", "", false, counts{}
+	g.anew()
+	g.calls, g.lastTitle, g.usage = nil, "", counts{}
 }

@@ -51,6 +51,31 @@ func TestAnAnswerIsShownOnce(t *testing.T) {
 	}
 }
 
+// Reasoning that was shown before a connection broke is not shown again, and what had come of it meanwhile is.
+func TestReasoningIsShownOnce(t *testing.T) {
+	t.Parallel()
+	const whole = "one two three"
+	thought := func(text string) *agentv1.Event {
+		return &agentv1.Event{Kind: &agentv1.Event_ReasoningDelta{ReasoningDelta: &agentv1.ReasoningDelta{Text: text}}}
+	}
+	for cut := 0; cut <= len(whole); cut++ {
+		for again := cut; again <= len(whole); again++ {
+			g, out, aside := page()
+			g.Reasoning = true
+			g.Show(thought(whole[:cut]))
+			g.Joined()
+			g.Show(thought(whole[:again])) // all that there is by then
+			g.Show(thought(whole[again:]))
+			g.Show(piece("So"))
+			g.Show(answer("So be it."))
+			g.Show(thought("another"))
+			if aside.String() != whole+"\nanother" || out.String() != "So be it.\n" {
+				t.Errorf("cut at %d, joined at %d: %q, %q", cut, again, aside, out)
+			}
+		}
+	}
+}
+
 // An answer whose end was missed is whole before the next one begins.
 func TestAMissedEndIsShown(t *testing.T) {
 	t.Parallel()
