@@ -127,3 +127,19 @@ test("other agents are marked, a limit has its button, and the whole answer of a
   await vi.waitFor(() => expect(agent.sent).toEqual(["conv: go on"]));
   await vi.waitFor(() => expect(document.querySelector(".go-on")).toBeNull());
 });
+
+test("what is typed right after another view was asked for is in the field of that view", async () => {
+  const { chat } = panel();
+  await chat.open();
+  await vi.waitFor(() => expect(find<HTMLTextAreaElement>("#message").disabled).toBe(false));
+  const frames = vi.spyOn(globalThis, "requestAnimationFrame").mockImplementation(() => 0); // none comes
+  try {
+    const before = find("#message");
+    find("#new").click();
+    await Promise.resolve();
+    await Promise.resolve();
+    expect(find("#message")).not.toBe(before);
+  } finally {
+    frames.mockRestore();
+  }
+});

@@ -102,20 +102,27 @@ interface Source<S> {
 
 const hiddenMs = 100;
 
-/** The state of a source, drawn at most once a frame however fast it changes. */
-export function useSource<S>(source: Source<S>): S {
+/**
+ * The state of a source, drawn at most once a frame however fast it changes. What a person did is drawn at once: what they type
+ * next must not go into a field that the next frame takes away. `turned` tells such a change; it must stay the same function.
+ */
+export function useSource<S>(source: Source<S>, turned?: (drawn: S, now: S) => boolean): S {
   const [state, setState] = useState(source.state);
   useEffect(() => {
     let due = false;
     let over = false;
+    let drawn = source.state;
     const draw = () => {
       due = false;
       if (!over) {
-        setState(source.state);
+        drawn = source.state;
+        setState(drawn);
       }
     };
     const leave = source.subscribe(() => {
-      if (!due) {
+      if (turned?.(drawn, source.state)) {
+        draw();
+      } else if (!due) {
         due = true;
         // A page that nobody sees has no frames.
         document.hidden ? setTimeout(draw, hiddenMs) : requestAnimationFrame(draw);
@@ -129,7 +136,7 @@ export function useSource<S>(source: Source<S>): S {
       leave();
       document.removeEventListener("visibilitychange", draw);
     };
-  }, [source]);
+  }, [source, turned]);
   return state;
 }
 

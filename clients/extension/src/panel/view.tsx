@@ -35,9 +35,12 @@ const titles: Record<SheetName, string> = {
   connection: "This browser's connection",
 };
 
+/** Another view is another field to write in. */
+const turned = (drawn: ChatState, now: ChatState) => drawn.view !== now.view;
+
 const Panel: FunctionComponent<PanelParts> = (parts) => {
   const { chat, inbox } = parts;
-  const state = useSource(chat);
+  const state = useSource(chat, turned);
   const { pending } = useSource(inbox);
   const [open, setOpen] = useState<SheetName>();
   useEffect(() => {
