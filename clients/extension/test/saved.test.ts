@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { CommandFailure } from "@throwbar/es/errors";
 import { ErrorCode } from "@throwbar/es/pb/command";
-import { SavedTabSchema } from "@throwbar/es/pb/state";
+import { Colour, SavedTabSchema } from "@throwbar/es/pb/state";
 import { RestoreTabsSchema } from "@throwbar/es/pb/tabs";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Context } from "../src/commands/context.js";
@@ -269,6 +269,24 @@ describe("restoreTabs after the worker was stopped", () => {
     const result = await ends(recover());
     expect(result.items.map(({ status }) => status)).toEqual([1, 9, 1]);
     expect(browser.tabList).toHaveLength(4);
+  });
+
+  test("a group that was made and had no name yet gets its name and colour", async () => {
+    const browser = new FakeBrowser("https://a.test/");
+    const session = new FakeArea();
+    const rows = kept(3, { groupId: groupId(9), groupTitle: "g", groupColour: Colour.CYAN });
+    const first = restoring(browser, rows, session);
+    const { update: real } = browser.groups;
+    browser.groups.update = () => new Promise(() => {});
+    void first.run();
+    await vi.advanceTimersByTimeAsync(3000);
+    expect(browser.groupList).toHaveLength(1);
+    browser.deafen();
+    browser.groups.update = real;
+    const next = restoring(browser, rows, session);
+    const recovery = { ...next.context, note: first.notes.at(-1), sinceBegun: () => 2000 };
+    expect((await ends(recoveries.restoreTabs(first.action, recovery), 10_000)).restoredCount).toBe(3);
+    expect(browser.groupList).toMatchObject([{ title: "g", colour: "cyan" }]);
   });
 
   test("nothing is opened after the time of the command", async () => {

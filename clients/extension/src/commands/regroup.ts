@@ -68,13 +68,14 @@ async function groupAgain(context: Context, members: readonly Member[]): Promise
     // Grouped before the worker was stopped, if there was no time to write that down.
     (typeof old === "number" ? undefined : here.find(({ id }) => members.some((each) => each.tab.groupId === id)));
   const ids = members.flatMap((each) => (each.tab.groupId === target?.id && target !== undefined ? [] : [each.tab.id]));
-  if (ids.length === 0) {
-    return;
-  }
   const into = target === undefined ? { windowId: tab.windowId } : { groupId: target.id };
-  const groupId = await whenFree(context, () => browser.tabs.group(ids, into));
+  const groupId =
+    target !== undefined && ids.length === 0 ? target.id : await whenFree(context, () => browser.tabs.group(ids, into));
   if (target === undefined) {
     await places.keep(key, groupId);
+  }
+  if (groupId !== old) {
+    // Also if it is not new: the worker may have been stopped before this.
     const colour = groupColour(saved.groupColour ?? Colour.UNSPECIFIED);
     const look = { title: saved.groupTitle, ...(colour === undefined ? {} : { colour }) };
     await whenFree(context, () => browser.groups.update(groupId, look));
