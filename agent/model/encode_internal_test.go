@@ -42,7 +42,7 @@ func (c *Client) slow(request Request) ([]byte, error) {
 }
 
 func (c *Client) slowMessage(m Message, ids map[string]string) (map[string]any, error) {
-	out := map[string]any{"role": string(m.Role), "content": c.slowContent(m)}
+	out := map[string]any{"role": string(m.Role), "content": c.content(&m)}
 	switch m.Role {
 	case RoleSystem:
 		if c.switches.DeveloperRole {
@@ -71,25 +71,6 @@ func (c *Client) slowMessage(m Message, ids map[string]string) (map[string]any, 
 		}
 	}
 	return out, nil
-}
-
-func (c *Client) slowContent(m Message) any {
-	switch {
-	case len(m.Images) == 0:
-		return m.Text
-	case c.switches.NoImages && m.Text == "":
-		return imageRemark
-	case c.switches.NoImages:
-		return m.Text + "\n" + imageRemark
-	}
-	var parts []map[string]any
-	if m.Text != "" {
-		parts = append(parts, map[string]any{"type": "text", "text": m.Text})
-	}
-	for _, image := range m.Images {
-		parts = append(parts, map[string]any{"type": "image_url", "image_url": map[string]string{"url": image}})
-	}
-	return parts
 }
 
 // randomText has some of everything that a JSON string treats in its own way.
