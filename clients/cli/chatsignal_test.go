@@ -5,6 +5,7 @@ package cli_test
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 	"testing"
 
@@ -106,6 +107,10 @@ func starts(t *testing.T, f *fake, how string) (*termtest.Terminal, *exec.Cmd) {
 	}
 	program.Stdin, program.Stdout, program.Stderr = tty.TTY, tty.TTY, tty.TTY
 	program.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+	// A signal that is ignored here, as by nohup, would be in the program too. One that is caught is not handed on.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
+	defer signal.Stop(caught)
 	if err := program.Start(); err != nil {
 		t.Fatal(err)
 	}
