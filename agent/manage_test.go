@@ -213,8 +213,12 @@ func TestWhatWaitsCanBeChangedAndTakenBack(t *testing.T) {
 	_, err = s.Edit(t.Context(), "w", to, "nothing", "x")
 	expectError(t, err, conversation.NotFound)
 	expectError(t, s.Remove(t.Context(), "w", other.Conversation.ID, two.MessageID), conversation.NotFound)
-	_, err = s.Edit(t.Context(), "w", to, two.MessageID, " ")
-	expectError(t, err, conversation.Invalid)
+	for _, nothing := range []string{"", " ", "\x00", "\t\x00\n"} { // that is nothing, though it has characters, once it is made fit for a model
+		_, err = s.Edit(t.Context(), "w", to, two.MessageID, nothing)
+		expectError(t, err, conversation.Invalid)
+		_, err = s.Deliver(t.Context(), conversation.Delivery{Workspace: "w", To: to, Text: nothing, MessageID: id()})
+		expectError(t, err, conversation.Invalid)
+	}
 	for range 2 {
 		g.release <- func(ctx context.Context, task turn.Task) error {
 			if task.Conversation == other.Conversation.ID {

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"throwbar.dev/throwbar/agent/model"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 )
 
@@ -36,7 +36,7 @@ func (b *Book) Waiting(ctx context.Context, workspace, ref string, after uint64,
 
 // Edit changes the text of a message of a person that waits.
 func (b *Book) Edit(ctx context.Context, workspace, ref, id, text string) (Letter, error) {
-	if strings.TrimSpace(text) == "" {
+	if model.Blank(text) {
 		return Letter{}, errorf(Invalid, "the message is empty: remove it instead")
 	}
 	return b.onWaiting(ctx, workspace, ref, id, func(t *thread, l Letter) (Letter, error) {

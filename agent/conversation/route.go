@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 
+	"throwbar.dev/throwbar/agent/model"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 )
 
@@ -63,7 +63,7 @@ func (b *Book) checkDelivery(d Delivery) error {
 	switch {
 	case len(b.config.Models) == 0:
 		return errorf(NoModel, "%s", b.config.Hint)
-	case strings.TrimSpace(d.Text) == "" && !d.Again:
+	case model.Blank(d.Text) && !d.Again:
 		return errorf(Invalid, "the message is empty")
 	case len(d.MessageID) > maxMessageID:
 		return errorf(Invalid, "the id of the message is too long")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"throwbar.dev/throwbar/agent/conversation"
+	"throwbar.dev/throwbar/agent/model"
 	"throwbar.dev/throwbar/agent/tool"
 	"throwbar.dev/throwbar/agent/turn"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
@@ -55,7 +56,7 @@ func (f *Facilities) start(ctx context.Context, call turn.FacilityCall, in *agen
 	if err != nil {
 		return conversation.Snapshot{}, nil, err
 	}
-	if strings.TrimSpace(in.GetTask()) == "" {
+	if model.Blank(in.GetTask()) {
 		return conversation.Snapshot{}, nil, invalid("the task is blank, and the agent knows nothing of this conversation: nothing was started")
 	}
 	parent, err := f.config.Conversations.Snapshot(ctx, call.Workspace, call.Conversation)

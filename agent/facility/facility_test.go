@@ -220,7 +220,9 @@ func TestWhoIsMeant(t *testing.T) {
 		}
 		has(t, b.refused(t, badCall, in("abcd")), "fits 2 open conversations", "one more character", "abcd1: ", "abcd2: ")
 	}
-	has(t, b.refused(t, badCall, &agentv1.SendToConversation{ConversationId: "abcd1", Message: " \n"}), "blank", "nothing was delivered")
+	for _, message := range []string{" \n", "\x00\n\x00"} {
+		has(t, b.refused(t, badCall, &agentv1.SendToConversation{ConversationId: "abcd1", Message: message}), "blank", "nothing was delivered")
+	}
 	has(t, b.refused(t, badCall, &agentv1.SendToConversation{ConversationId: "own0", Message: "hi"}), "own0", "to itself", "nothing was delivered")
 	b.threads.rows = b.threads.rows[:1]
 	has(t, b.refused(t, notFound, &agentv1.SendToConversation{ConversationId: "abcd1", Message: "hi"}), "No other conversation is open", "nothing was delivered")
@@ -308,7 +310,9 @@ func TestStartingAgents(t *testing.T) {
 		Conversation: b.threads.rows[0].Conversation, Handle: "chil", Status: agentv1.ConversationStatus_CONVERSATION_STATUS_IDLE, Answer: "done", Answered: true,
 	}
 	has(t, b.refused(t, notFound, &agentv1.SummonAgent{Agent: "spy", Task: "look"}), `no agent "spy"`, "scout: Looks around", "writer: Writes a text")
-	has(t, b.refused(t, badCall, &agentv1.SummonAgent{Agent: "scout", Task: " "}), "blank", "nothing was started")
+	for _, task := range []string{"", " ", " \x00"} {
+		has(t, b.refused(t, badCall, &agentv1.SummonAgent{Agent: "scout", Task: task}), "blank", "nothing was started")
+	}
 	if len(b.threads.summoned) > 0 {
 		t.Errorf("started %v", b.threads.summoned)
 	}

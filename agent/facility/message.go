@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"throwbar.dev/throwbar/agent/conversation"
+	"throwbar.dev/throwbar/agent/model"
 	"throwbar.dev/throwbar/agent/turn"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
@@ -18,7 +19,7 @@ func (f *Facilities) send(ctx context.Context, call turn.FacilityCall, in *agent
 		return f.sent(past), nil
 	}
 	const nothing = "nothing was delivered"
-	if strings.TrimSpace(in.GetMessage()) == "" {
+	if model.Blank(in.GetMessage()) {
 		return nil, invalid("the message is blank: %s. Say what the other agent should know or do", nothing)
 	}
 	target, err := f.target(ctx, call, in.GetConversationId(), nothing)

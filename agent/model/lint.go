@@ -70,13 +70,13 @@ func (l *linter) message(m *Message) {
 		if l.begun {
 			l.fault("a system message after the beginning")
 		}
-		if blank(m.Text) {
+		if Blank(m.Text) {
 			l.fault("no content")
 		}
 		return
 	case RoleUser:
 		l.only(m, fieldSet{images: true})
-		if blank(m.Text) && (len(m.Images) == 0 || m.Text != "") {
+		if Blank(m.Text) && (len(m.Images) == 0 || m.Text != "") {
 			l.fault("no content")
 		}
 		if slices.ContainsFunc(m.Images, func(image string) bool { return !isImage(image) }) {
@@ -88,7 +88,7 @@ func (l *linter) message(m *Message) {
 	case RoleTool:
 		l.only(m, fieldSet{callID: true})
 		l.result(m.CallID)
-		if blank(m.Text) {
+		if Blank(m.Text) {
 			l.fault("no content")
 		}
 	default:
@@ -97,7 +97,8 @@ func (l *linter) message(m *Message) {
 	l.begun = true
 }
 
-func blank(text string) bool { return strings.TrimSpace(text) == "" }
+// Blank reports whether nothing of a text is told to a model: it has only white space, or characters that [Repair] takes out.
+func Blank(text string) bool { return strings.TrimSpace(clean(text)) == "" }
 
 // result takes a result to its call.
 func (l *linter) result(id string) {
@@ -124,7 +125,7 @@ func (l *linter) assistant(m *Message) {
 	if !l.begun {
 		l.fault("an assistant message before any user message")
 	}
-	if blank(m.Text) && (len(m.Calls) == 0 || m.Text != "") {
+	if Blank(m.Text) && (len(m.Calls) == 0 || m.Text != "") {
 		l.fault("no content")
 	}
 	for _, call := range m.Calls {

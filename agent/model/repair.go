@@ -72,7 +72,7 @@ func mended(messages []Message) []Message {
 // tidied returns m with clean strings and only the fields its role has.
 func tidied(m Message) Message {
 	out := Message{Role: m.Role, Text: clean(m.Text)}
-	if strings.TrimSpace(out.Text) == "" {
+	if Blank(out.Text) {
 		out.Text = ""
 	}
 	switch m.Role {

@@ -49,7 +49,7 @@ func toolCall(c *call) *agentv1.Event {
 // said is what the model of a choice said in one answer, and what it counted.
 func said(answer model.Turn, choice string) []*agentv1.Event {
 	var events []*agentv1.Event
-	if strings.TrimSpace(answer.Text) != "" {
+	if !model.Blank(answer.Text) {
 		events = append(events, &agentv1.Event{Kind: &agentv1.Event_Message{Message: &agentv1.Message{
 			Role: agentv1.Role_ROLE_ASSISTANT, Text: answer.Text,
 		}}})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"throwbar.dev/throwbar/agent/history"
@@ -162,7 +161,7 @@ func (s *session) end(ctx context.Context, reason agentv1.TurnEnd, events ...*ag
 
 // answered ends a turn whose model called no tool.
 func (s *session) answered(ctx context.Context, answer model.Turn) error {
-	silent := strings.TrimSpace(answer.Text) == ""
+	silent := model.Blank(answer.Text)
 	reason, events := agentv1.TurnEnd_TURN_END_LIMIT, said(answer, s.answers)
 	switch {
 	case len(answer.Open) > 0:
@@ -217,7 +216,7 @@ func (s *session) stopped(ctx context.Context, answer model.Turn) error {
 
 // spoken is the message of an answer without its calls; none if it has no text.
 func spoken(answer model.Turn) []model.Message {
-	if strings.TrimSpace(answer.Text) == "" {
+	if model.Blank(answer.Text) {
 		return nil
 	}
 	return []model.Message{{Role: model.RoleAssistant, Text: answer.Text, Reasoning: answer.Reasoning}}
