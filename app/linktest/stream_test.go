@@ -105,7 +105,7 @@ func TestR06OneSlowWatcherHoldsUpNobody(t *testing.T) {
 	const watchers, flood, events = 200, 300, 20
 	dir := t.TempDir()
 	identities := apptest.Seed(t, dir, 2)
-	s := apptest.Start(t, app.Config{DataDir: dir, SendWithin: 2 * time.Second})
+	s := apptest.Start(t, app.Config{DataDir: dir, SendWithin: 10 * time.Second})
 	follow := func(g *gateway, device *string) controlv1connect.CommandServiceWatchEventsClientStream {
 		stream, err := controlv1connect.NewCommandServiceClient(g.as(s.Owner)).WatchEvents(t.Context(),
 			&controlv1.WatchEventsRequest{DeviceId: device})

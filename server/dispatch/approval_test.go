@@ -48,8 +48,8 @@ func (w *world) desk() *approval.Desk {
 // running runs the dispatcher until the test ends.
 func (w *world) running(t *testing.T) {
 	t.Helper()
-	ended := make(chan error, 1)
-	go func() { ended <- w.Run(t.Context()) }()
+	ended, d := make(chan error, 1), w.Dispatcher // another takes its place at a restart
+	go func() { ended <- d.Run(t.Context()) }()
 	t.Cleanup(func() {
 		if err := <-ended; err != nil {
 			t.Error(err)
