@@ -143,12 +143,17 @@ func TestSecurityRow05DevicesKnowTheirServerByItsKey(t *testing.T) {
 	}
 	defer func() { _ = client.Close() }()
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan int, 1)
+	ended := make(chan string, 1)
 	go func() {
-		code, _, _ := runs(ctx, dir, "sim", "--name", "one", "--server", s.url, "--server-key", s.key)
-		ended <- code
+		code, out, errs := runs(ctx, dir, "sim", "--name", "one", "--server", s.url, "--server-key", s.key)
+		ended <- fmt.Sprint(code, " ", out, errs)
 	}()
 	eventually(t, "a simulated browser is online over TLS", func() bool {
+		select {
+		case said := <-ended:
+			t.Fatalf("the browser ended: %s", said)
+		default:
+		}
 		res, err := client.Devices.ListDevices(t.Context(), &controlv1.ListDevicesRequest{OnlineOnly: proto.Bool(true)})
 		return err == nil && len(res.GetDevices()) == 1
 	})

@@ -95,14 +95,15 @@ func serve(ctx context.Context, flags serveFlags, env func(string) string, stdou
 		return err
 	}
 	return server.Serve(ctx, listener, func() {
-		_, _ = fmt.Fprintf(stdout, "throwbar %s listens on %s\n  data   %s\n  token  %s/%s\n",
+		told := fmt.Sprintf("throwbar %s listens on %s\n  data   %s\n  token  %s/%s\n",
 			Version(), plan.url(listener.Addr()), place(database), database.Dir, ownerFile)
 		if plan.id != nil {
-			_, _ = fmt.Fprintf(stdout, "  key    %s\n", plan.id.fingerprint())
+			told += fmt.Sprintf("  key    %s\n", plan.id.fingerprint())
 		}
 		if models.hint() != "" {
-			_, _ = fmt.Fprintf(stdout, "  model  none: %s\n", models.hint())
+			told += fmt.Sprintf("  model  none: %s\n", models.hint())
 		}
+		_, _ = io.WriteString(stdout, told) // at once: who waits for the first line has all of it
 	})
 }
 
