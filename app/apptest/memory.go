@@ -90,6 +90,11 @@ func (m *Memory) Do(req *http.Request) (*http.Response, error) {
 	case <-e.answered:
 		return e.res, nil
 	case <-ctx.Done():
+	}
+	select {
+	case <-e.answered: // and the exchange was over as soon
+		return e.res, nil
+	default:
 		return nil, context.Cause(ctx)
 	}
 }
