@@ -98,8 +98,8 @@ func TestTheLineOfAChatStaysWhole(t *testing.T) {
 	if sent := f.sent(); len(sent) != 1 || sent[0].GetMessage() != "and then?" {
 		t.Errorf("sent %v", sent)
 	}
-	if strings.Contains(s.Raw(), "\x1b[2J") || strings.Contains(s.Raw(), "\x1b]") {
-		t.Errorf("escapes got through: %q", s.Raw())
+	if all := s.All(); strings.Contains(all, "\x1b[2J") || strings.Contains(all, "\x1b]") {
+		t.Errorf("escapes got through: %q", all)
 	}
 }
 
@@ -196,8 +196,8 @@ func TestWhereNothingIsTakenOver(t *testing.T) {
 			}
 			s.Type("/quit\r")
 			s.leaves(0)
-			if strings.Contains(s.Raw(), "\x1b") {
-				t.Errorf("escapes: %q", s.Raw())
+			if all := s.All(); strings.Contains(all, "\x1b") {
+				t.Errorf("escapes: %q", all)
 			}
 		})
 	}

@@ -175,7 +175,14 @@ func (t *Terminal) Resize(width, height int) *Terminal {
 // Hangup takes the terminal away, as a window that is closed.
 func (t *Terminal) Hangup() { _ = t.other.Close() }
 
-// Raw is all that the program has written.
+// All is all that the program wrote, which has ended: the terminal is taken away, and what was still under way waited for.
+func (t *Terminal) All() string {
+	_ = t.TTY.Close()
+	<-t.read
+	return t.Raw()
+}
+
+// Raw is what has come of what the program writes.
 func (t *Terminal) Raw() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
