@@ -59,7 +59,8 @@ func readForm(r *http.Request) *denial {
 	return nil
 }
 
-// plainPath says whether a path is written in the one way that the paths of calls are.
+// plainPath says whether a path is written in the one way that the paths of calls are: without percent signs, dots that go
+// up or what a proxy and this server may read differently. Every method has one name.
 func plainPath(u *url.URL) bool {
 	if u.RawPath != "" || !strings.HasPrefix(u.Path, "/") || strings.Contains(u.Path, "//") || strings.Contains(u.Path, "/.") {
 		return false

@@ -119,7 +119,7 @@ func (s *Server) Handler() http.Handler {
 		within = sendWithin
 	}
 	calls := timed(s.cfg.Limits.BodyWithin, s.callerStreams(), mux)
-	return s.cfg.Listener.guard(s.cfg.Directory.Origins, s.cfg.Meter, counted(s.cfg.Meter, withDeadlines(within, exact(calls))))
+	return s.cfg.Listener.guard(s.cfg.Directory.Origins, s.cfg.Meter, counted(s.cfg.Meter, withDeadlines(within, calls)))
 }
 
 // callerStreams are the paths of methods whose callers send a stream.
