@@ -14,12 +14,18 @@ func TestLawOnlyTheRaceDetectorsOwnEndIsTriedAgain(t *testing.T) {
 	const (
 		fine    = "ok  \texample.test/a\t65.233s\n"
 		gaveUp  = "ThreadSanitizer: CHECK failed: tsan_rtl.cpp:346 \"((exiting))\" (0x0, 0x0) (tid=2784)\n"
+		fault   = "SIGSEGV: segmentation violation\nPC=0x2ad92c9 m=3 sigcode=1 addr=0x0\n"
+		inside  = "                     ^ <racecall+0x23>\n"
 		failed  = "FAIL\texample.test/b\t23.454s\n"
 		another = "FAIL\texample.test/c [build failed]\n"
 	)
 	for name, test := range map[string]struct{ log, again string }{
 		"nothing failed":      {fine, ""},
 		"it gave up":          {fine + "some output\n" + gaveUp + failed + fine + "FAIL\n", "example.test/b\n"},
+		"a fault inside it":   {fault + inside + failed + fine, "example.test/b\n"},
+		"a fault in C":        {fault + "signal arrived during cgo execution\n" + inside + failed, ""},
+		"a fault elsewhere":   {fault + failed, ""},
+		"of another package":  {fault + fine + inside + failed, ""},
 		"and a test failed":   {"--- FAIL: TestX (0.00s)\n" + gaveUp + failed + fine, ""},
 		"and a subtest":       {gaveUp + "    --- FAIL: TestX/y (0.00s)\n" + failed, ""},
 		"and a race":          {"WARNING: DATA RACE\n" + gaveUp + failed, ""},
