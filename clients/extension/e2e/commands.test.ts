@@ -20,12 +20,7 @@ afterAll(async () => {
 });
 
 beforeEach(async () => {
-  for (const page of f.browser.context.pages()) {
-    if (page !== f.page) {
-      await page.close();
-    }
-  }
-  await f.inStep();
+  await f.closeOthers();
 });
 
 const ids = (...urls: string[]) => Promise.all(urls.map((url) => f.idOf(url)));

@@ -30,12 +30,7 @@ afterEach(async () => {
 });
 
 beforeEach(async () => {
-  for (const page of f.browser.context.pages()) {
-    if (page !== f.page) {
-      await page.close({ runBeforeUnload: false });
-    }
-  }
-  await f.inStep();
+  await f.closeOthers();
 });
 
 /** Opens a page that asks before it is left. It asks only where a person has done something on it. */

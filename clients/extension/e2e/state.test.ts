@@ -12,11 +12,7 @@ beforeAll(async () => {
 });
 
 afterEach(async () => {
-  await f.page.evaluate(async () => {
-    const own = (await chrome.tabs.getCurrent())?.id;
-    const others = (await chrome.tabs.query({})).flatMap(({ id }) => (id === undefined || id === own ? [] : [id]));
-    await chrome.tabs.remove(others);
-  });
+  await f.closeOthers();
 });
 
 afterAll(async () => {
