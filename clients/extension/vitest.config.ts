@@ -4,6 +4,7 @@ const second = 1000;
 
 export default defineConfig({
   test: {
+    reporters: ["default", "./e2e/harness/again.ts"],
     projects: [
       { test: { name: "unit", include: ["test/**/*.test.{ts,tsx}"] } },
       {
@@ -15,6 +16,8 @@ export default defineConfig({
           fileParallelism: false,
           testTimeout: 60 * second,
           hookTimeout: 120 * second,
+          // Docs, decision 10: who looks for such tests says --retry=0.
+          retry: 1,
         },
       },
     ],
