@@ -93,7 +93,7 @@ func (a *attempts) try(request *http.Request, next option.MiddlewareNext) (*http
 	}
 	encoding := response.Header.Get("Content-Encoding") // the transport removes that of what it decodes
 	encoded := encoding != "" && !strings.EqualFold(encoding, "identity")
-	if response.StatusCode < 400 && !encoded {
+	if response.StatusCode < http.StatusMultipleChoices && !encoded { // a redirect without an address is no answer either
 		return response, nil
 	}
 	if encoded {
