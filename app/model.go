@@ -161,11 +161,11 @@ func modelFromEnv(env func(string) string, log *slog.Logger) (ModelConfig, error
 	if m.Key == "" && m.BaseURL == "" {
 		variable, m.Key = "OPENAI_API_KEY", strings.TrimSpace(env("OPENAI_API_KEY"))
 	}
-	for _, wrong := range m.wrong() {
-		if wrong.field == "base_url" {
+	if wrong := m.wrong(); len(wrong) > 0 {
+		if wrong[0].field == "base_url" {
 			variable = "THROWBAR_MODEL_BASE_URL"
 		}
-		return ModelConfig{}, cli.Errorf(cli.Invalid, "%s: %v", variable, wrong.err)
+		return ModelConfig{}, cli.Errorf(cli.Invalid, "%s: %v", variable, wrong[0].err)
 	}
 	m.warn(log)
 	switch {

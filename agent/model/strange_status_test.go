@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"throwbar.dev/throwbar/agent/model"
@@ -25,6 +26,20 @@ func TestRedirectToNowhere(t *testing.T) {
 		var api *model.APIError
 		if !errors.As(err, &api) || api.Status != status || api.Midway || !turn.Empty() || turn.CutOff || !model.Another(err) || api.Temporary() {
 			t.Errorf("%d: %+v, %v", status, turn, err)
+		}
+	}
+}
+
+// TestAddressWithoutPath has the mistake that people make with a base URL: the error says what to do. Where there is a path, the
+// provider's own words are enough.
+func TestAddressWithoutPath(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	for path, told := range map[string]bool{"": true, "/": true, "/chat/completions": true, "/v1": false} {
+		_, err := newClient(t, model.Config{BaseURL: server.URL + path}).Complete(t.Context(), ask("a"), model.Sink{})
+		if err == nil || !strings.Contains(err.Error(), "404: 404 page not found") || strings.Contains(err.Error(), "/v1)") != told {
+			t.Errorf("%q: %v", path, err)
 		}
 	}
 }
