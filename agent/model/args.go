@@ -153,12 +153,15 @@ func (o *object) size() int { return len(o.before) + len(o.text) }
 
 // again begins another object after a whole one.
 func (o *object) again() {
-	next := object{before: o.text, spoilt: o.spoilt}
-	if len(o.before) > 0 {
-		meant, ok := "", false
-		if !o.spoilt {
-			meant, ok = oneOf(string(o.before), string(o.text))
-		}
+	next := object{before: o.before, spoilt: o.spoilt}
+	switch {
+	case len(o.before) == 0:
+		next.before = o.text
+	case o.spoilt:
+		next.before = append(o.before, o.text...)
+	case len(o.text) < 100 && isEmptyObject(string(o.text)): // before stays, and is not copied for each of many
+	default:
+		meant, ok := oneOf(string(o.before), string(o.text))
 		if next.before, next.spoilt = []byte(meant), !ok; !ok {
 			next.before = append(o.before, o.text...)
 		}
