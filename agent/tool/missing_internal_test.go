@@ -9,10 +9,10 @@ import (
 	"throwbar.dev/throwbar/agent/tool/result"
 )
 
-// dice makes every mark the same.
-type dice struct{}
+// sameMark makes every mark the same.
+type sameMark struct{}
 
-func (dice) Read(p []byte) (int, error) {
+func (sameMark) Read(p []byte) (int, error) {
 	clear(p)
 	return len(p), nil
 }
@@ -28,7 +28,7 @@ func rowsOf(n int, text string) *result.Value {
 // told prints an answer and returns it with its notes.
 func told(t *testing.T, a Answer) (string, map[string]any) {
 	t.Helper()
-	shown, err := a.Print(dice{})
+	shown, err := a.Print(sameMark{})
 	if err != nil || len(shown) > MaxAnswer {
 		t.Fatalf("%d bytes, %v", len(shown), err)
 	}
