@@ -2,7 +2,6 @@ package app
 
 import (
 	"log/slog"
-	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -95,16 +94,18 @@ func (p *parse) model(m *configv1.Model, env func(string) string, log *slog.Logg
 		out.IdleTimeout = 0
 	}
 	out.Key = p.key(m, env, log)
-	if _, err := out.client(); err != nil {
-		p.problem(p.line(m, "base_url"), "the model %s: %v", m.GetName(), err)
+	for _, wrong := range out.wrong() {
+		line := p.line(m, wrong.field)
+		if wrong.field == "key" {
+			line = p.line(m, keyField(m))
+		}
+		p.problem(line, "the model %s: %v", m.GetName(), wrong.err)
 	}
-	switch base, err := url.Parse(out.BaseURL); {
-	case out.BaseURL == "" && m.GetKeyFile() == "" && m.GetKeyEnv() == "" && !p.unread(m):
+	if out.BaseURL == "" && m.GetKeyFile() == "" && m.GetKeyEnv() == "" && !p.unread(m) {
 		p.problem(p.line(m, "name"), "the model %s has no key: name its file with key_file or its variable with key_env, or set "+
 			"base_url for a server that wants none", m.GetName())
-	case err == nil && base.Scheme == "http" && out.Key != "" && !isLoopback(base.Hostname()):
-		log.Warn("everybody on the way to the model can read its key: use https", slog.String("model", out.Name), slog.String("host", base.Host))
 	}
+	out.warn(log)
 	if out.Context > 0 && out.Output >= out.Context {
 		p.problem(p.line(m, "max_output_tokens"), "the model %s may answer with more tokens than it reads: max_output_tokens has to be "+
 			"less than context_tokens", m.GetName())
@@ -133,17 +134,19 @@ func (p *parse) key(m *configv1.Model, env func(string) string, log *slog.Logger
 }
 
 func (p *parse) keyFile(m *configv1.Model, file string, log *slog.Logger) string {
-	raw, info, err := readSmall(file, maxKeyFile)
-	key := strings.TrimSpace(string(raw))
-	switch {
-	case err != nil:
-		p.problem(p.line(m, "key_file"), "the model %s: %s", m.GetName(), withoutKeys(err.Error()))
-	case key == "":
-		p.problem(p.line(m, "key_file"), "the model %s: %s is empty", m.GetName(), withoutKeys(file))
-	case info.Mode().Perm()&0o077 != 0:
-		log.Warn("others on this machine can read the key of a model: chmod 600 it", slog.String("file", file), slog.String("model", m.GetName()))
+	key, err := readKey(file, m.GetName(), log)
+	if err != nil {
+		p.problem(p.line(m, "key_file"), "the model %s: %v", m.GetName(), err)
 	}
 	return key
+}
+
+// keyField is the field that says where the key of a model is.
+func keyField(m *configv1.Model) string {
+	if m.GetKeyEnv() != "" {
+		return "key_env"
+	}
+	return "key_file"
 }
 
 // withoutKeys replaces what looks like a key: people put one where its file or its variable is asked for.

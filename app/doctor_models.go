@@ -67,10 +67,19 @@ func lookProvider(ctx context.Context, m ModelConfig) (string, string) {
 		return hopFailed, fmt.Sprintf("%s: %s answers %d: %s", m.Name, host, api.Status, api.Message)
 	case err != nil:
 		return hopFailed, fmt.Sprintf("%s: %s cannot be reached: %v", m.Name, host, err)
+	case len(names) == 0 && pathless(m.BaseURL):
+		return hopWarning, fmt.Sprintf("%s: %s has no list of models: base_url has no path, and most providers want that of their version, as in https://host/v1",
+			m.Name, host)
 	case len(names) == 0:
 		return hopOK, fmt.Sprintf("%s: %s can be reached; it has no list of models, so whether it takes the key is not known", m.Name, host)
 	case !slices.ContainsFunc(names, func(n string) bool { return strings.TrimPrefix(n, "models/") == name }):
 		return hopWarning, fmt.Sprintf("%s: %s does not list the model %s", m.Name, host, name)
 	}
 	return hopOK, fmt.Sprintf("%s: %s has it", m.Name, host)
+}
+
+// pathless says whether an address is a host and nothing else.
+func pathless(address string) bool {
+	base, err := url.Parse(address)
+	return err == nil && address != "" && strings.Trim(base.Path, "/") == ""
 }

@@ -3,9 +3,10 @@ package app
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
-	"os"
+	"net/url"
 	"strings"
 	"time"
 
@@ -98,29 +99,75 @@ func (c Config) models() []ModelConfig {
 	return c.Models
 }
 
+// wrongField is a field of a model that no client can be made of.
+type wrongField struct {
+	field string // as in the configuration file; key for its key
+	err   error
+}
+
+// wrong says of which fields no client can be made.
+func (m ModelConfig) wrong() []wrongField {
+	var out []wrongField
+	for _, part := range []struct {
+		field string
+		of    ModelConfig
+	}{
+		{"base_url", ModelConfig{BaseURL: m.BaseURL}}, {"switches", ModelConfig{Switches: m.Switches}}, {"key", ModelConfig{Key: m.Key}},
+	} {
+		if _, err := part.of.client(); err != nil {
+			out = append(out, wrongField{part.field, err})
+		}
+	}
+	return out
+}
+
+// warn says in the log if everybody on the way to the model can read its key.
+func (m ModelConfig) warn(log *slog.Logger) {
+	base, err := url.Parse(m.BaseURL)
+	if err == nil && base.Scheme == "http" && m.Key != "" && !isLoopback(base.Hostname()) {
+		log.Warn("everybody on the way to the model can read its key: use https", slog.String("model", m.Name), slog.String("host", base.Host))
+	}
+}
+
+// readKey reads a file that holds nothing but a key. What it is, no text says, nor what looks like one in the name of the file.
+func readKey(file, model string, log *slog.Logger) (string, error) {
+	raw, info, err := readSmall(file, maxKeyFile)
+	key := strings.TrimSpace(string(raw))
+	switch {
+	case err != nil:
+		return "", errors.New(withoutKeys(err.Error()))
+	case key == "":
+		return "", fmt.Errorf("%s is empty", withoutKeys(file))
+	case info.Mode().Perm()&0o077 != 0:
+		log.Warn("others on this machine can read the key of a model: chmod 600 it", slog.String("file", file), slog.String("model", model))
+	}
+	return key, nil
+}
+
 // modelFromEnv reads the four variables that set the model, and nothing else of the environment. A key that was put
 // there for the default provider is sent to no other.
-func modelFromEnv(env func(string) string) (ModelConfig, error) {
+func modelFromEnv(env func(string) string, log *slog.Logger) (ModelConfig, error) {
 	m := ModelConfig{
 		Name: env("THROWBAR_MODEL"), BaseURL: strings.TrimSpace(env("THROWBAR_MODEL_BASE_URL")),
 	}
-	if path := env("THROWBAR_MODEL_KEY_FILE"); path != "" {
-		info, err := os.Stat(path)
-		if err != nil {
+	path := env("THROWBAR_MODEL_KEY_FILE")
+	if path != "" {
+		var err error
+		if m.Key, err = readKey(path, m.Name, log); err != nil {
 			return ModelConfig{}, cli.Errorf(cli.Invalid, "THROWBAR_MODEL_KEY_FILE: %v", err)
 		}
-		if info.Size() > maxKeyFile {
-			return ModelConfig{}, cli.Errorf(cli.Invalid, "THROWBAR_MODEL_KEY_FILE: %s is too large for a key", path)
-		}
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			return ModelConfig{}, fmt.Errorf("read model key: %w", err)
-		}
-		m.Key = strings.TrimSpace(string(raw))
 	}
+	variable := "THROWBAR_MODEL_KEY_FILE"
 	if m.Key == "" && m.BaseURL == "" {
-		m.Key = env("OPENAI_API_KEY")
+		variable, m.Key = "OPENAI_API_KEY", strings.TrimSpace(env("OPENAI_API_KEY"))
 	}
+	if wrong := m.wrong(); len(wrong) > 0 {
+		if wrong[0].field == "base_url" {
+			variable = "THROWBAR_MODEL_BASE_URL"
+		}
+		return ModelConfig{}, cli.Errorf(cli.Invalid, "%s: %v", variable, wrong[0].err)
+	}
+	m.warn(log)
 	switch {
 	case m.Name == "" && m.BaseURL == "" && m.Key == "":
 		m.Hint = noModel
@@ -150,7 +197,7 @@ func setModels(path string, env func(string) string, log *slog.Logger) (modelSet
 		}
 	}
 	if s.file == nil || len(s.file.models) == 0 {
-		s.env, err = modelFromEnv(env)
+		s.env, err = modelFromEnv(env, log)
 		return s, err
 	}
 	for _, name := range []string{"THROWBAR_MODEL", "THROWBAR_MODEL_BASE_URL", "THROWBAR_MODEL_KEY_FILE"} {

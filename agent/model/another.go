@@ -35,9 +35,10 @@ func (e *APIError) another() bool {
 	if e.Overflow() || e.filtered() {
 		return false
 	}
-	switch e.Status {
-	case 0, http.StatusOK: // no status, or a page and no answer
+	if e.Status < http.StatusBadRequest { // no status, a page and no answer, or a redirect to nowhere
 		return true
+	}
+	switch e.Status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,
 		http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return true

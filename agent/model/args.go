@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"strings"
 )
 
@@ -68,9 +69,9 @@ func (a *argText) done() bool {
 
 // size is the number of bytes held.
 func (a *argText) size() int {
-	n := len(a.pieces.text)
+	n := a.pieces.size()
 	if a.grown != nil {
-		n += len(a.grown.text)
+		n += a.grown.size()
 	}
 	return n
 }
@@ -108,42 +109,95 @@ func (a *argText) equals(text string) bool { return sameJSON(a.text(), text) }
 
 // object follows a JSON object byte by byte to the place where it ends, without judging its inside.
 type object struct {
+	// before is a whole object that came before text, and is not the same.
+	before   []byte
 	text     []byte
 	depth    int
 	begun    bool // something other than space was seen
 	done     bool // the brace that opened first was closed
+	spoilt   bool // what came after an object is neither its repeat nor noise
 	inString bool
 	escape   bool
 }
 
-func (o *object) String() string { return string(o.text) }
+// String is what arrived: one object where a repeat or the real thing after an empty one says what was meant, and otherwise
+// all of it, which is no JSON. Which of two objects to run is not ours to choose.
+func (o *object) String() string {
+	if len(o.before) == 0 {
+		return string(o.text)
+	}
+	if o.done && !o.spoilt {
+		if meant, ok := oneOf(string(o.before), string(o.text)); ok {
+			return meant
+		}
+	}
+	return string(o.before) + string(o.text)
+}
 
-func (o *object) reset() { *o = object{text: o.text[:0]} }
+// oneOf is what two objects mean that were sent for one, or false if they say different things.
+func oneOf(first, second string) (string, bool) {
+	switch {
+	case isEmptyObject(second):
+		return first, true
+	case isEmptyObject(first), sameSpelling(first, second):
+		return second, true
+	case !sameJSON(first, second):
+		return "", false
+	case len(second) < len(first): // so that what is compared with each further repeat is no longer than that
+		return second, true
+	}
+	return first, true
+}
+
+func (o *object) size() int { return len(o.before) + len(o.text) }
+
+// again begins another object after a whole one.
+func (o *object) again() {
+	next := object{before: o.before, spoilt: o.spoilt}
+	switch {
+	case len(o.before) == 0:
+		next.before = o.text
+	case o.spoilt:
+		next.before = append(o.before, o.text...)
+	case len(o.text) < 100 && isEmptyObject(string(o.text)): // before stays, and is not copied for each of many
+	default:
+		meant, ok := oneOf(string(o.before), string(o.text))
+		if next.before, next.spoilt = []byte(meant), !ok; !ok {
+			next.before = append(o.before, o.text...)
+		}
+	}
+	*o = next
+}
 
 // extendedBy reports whether piece is everything so far and more, while the object is still open.
 func (o *object) extendedBy(piece string) bool {
-	return o.begun && !o.done && len(piece) > len(o.text) && piece[:len(o.text)] == string(o.text)
+	return o.begun && !o.done && len(o.before) == 0 && len(piece) > len(o.text) && piece[:len(o.text)] == string(o.text)
 }
 
-// add appends piece. After the end of the object a piece that opens another one starts anew (a repeat, or the real
-// arguments after an empty placeholder), and any other piece is noise.
+// add appends piece. After the end of the object a piece that opens another one begins that (a repeat, or the real
+// arguments after an empty placeholder). Anything else that follows is noise, unless it may say something.
 func (o *object) add(piece string) {
-	if o.done {
-		piece = strings.TrimLeft(piece, jsonSpace)
-		if !strings.HasPrefix(piece, "{") {
-			return
-		}
-		o.reset()
-	}
-	for i := range len(piece) {
+	for i := 0; i < len(piece); i++ {
 		if o.done {
-			if rest := piece[i:]; strings.Contains(rest, "{") {
-				o.text = append(o.text, rest...) // two objects in one piece: not ours to choose from
+			rest := strings.TrimLeft(piece[i:], jsonSpace)
+			if o.spoilt || !strings.HasPrefix(rest, "{") {
+				o.trailing(piece[i:])
+				return
 			}
-			return
+			i = len(piece) - len(rest)
+			o.again()
 		}
 		o.text = append(o.text, piece[i])
 		o.follow(piece[i])
+	}
+}
+
+// trailing takes what follows an object. What may be further members is kept, so that it is seen that the arguments are no
+// JSON: to leave it out would change what the model asked for.
+func (o *object) trailing(rest string) {
+	if o.spoilt || strings.ContainsAny(rest, `{"`) {
+		o.text = append(o.text, rest...)
+		o.spoilt = true
 	}
 }
 
@@ -182,11 +236,29 @@ func isEmptyObject(text string) bool {
 	return len(text) < 100 && isObject(text) && strings.Join(strings.Fields(text), "") == "{}"
 }
 
-// sameJSON reports whether a and b are the same JSON but for space.
-func sameJSON(a, b string) bool {
+// sameSpelling reports whether a and b are the same JSON but for space.
+func sameSpelling(a, b string) bool {
 	var left, right bytes.Buffer
 	if json.Compact(&left, []byte(a)) != nil || json.Compact(&right, []byte(b)) != nil {
 		return strings.TrimSpace(a) == strings.TrimSpace(b)
 	}
 	return bytes.Equal(left.Bytes(), right.Bytes())
+}
+
+// sameJSON reports whether a and b say the same: some gateways sort the members of what they repeat, or escape it otherwise.
+func sameJSON(a, b string) bool {
+	if sameSpelling(a, b) {
+		return true
+	}
+	left, whole := decoded(a)
+	right, too := decoded(b)
+	return whole && too && reflect.DeepEqual(left, right)
+}
+
+// decoded is a JSON text with its numbers as they are spelled.
+func decoded(text string) (any, bool) {
+	var out any
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.UseNumber()
+	return out, dec.Decode(&out) == nil
 }

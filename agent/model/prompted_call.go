@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
 	"regexp"
 	"strings"
@@ -142,7 +143,7 @@ func (r *callReader) callsOf(text string, marked bool) []Call {
 	}
 	var calls []Call
 	for _, element := range asList(raw) {
-		call, ok := r.callOf(asObject(element), marked)
+		call, ok := r.callOf(element, marked)
 		if !ok || len(r.calls)+len(calls) == maxCalls {
 			return nil
 		}
@@ -151,8 +152,42 @@ func (r *callReader) callsOf(text string, marked bool) []Call {
 	return calls
 }
 
-// callOf reads one object as a call.
-func (r *callReader) callOf(doc fields, marked bool) (Call, bool) {
+// callOf reads one object as a call. Where it has a member twice, which one is meant is not ours to choose: all of it stands
+// for the arguments, which no tool takes.
+func (r *callReader) callOf(raw json.RawMessage, marked bool) (Call, bool) {
+	doc := asObject(raw)
+	inner := doc["function"]
+	call, ok := r.read(doc, marked)
+	if ok && (twice(raw) || twice(inner)) {
+		call.Arguments = clean(string(raw))
+	}
+	return call, ok
+}
+
+// twice reports whether an object has a member twice.
+func twice(raw json.RawMessage) bool {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if token, err := dec.Token(); err != nil || token != json.Delim('{') {
+		return false
+	}
+	seen := make(map[string]bool)
+	for dec.More() {
+		token, err := dec.Token()
+		name, _ := token.(string)
+		if err != nil || seen[name] {
+			return err == nil
+		}
+		seen[name] = true
+		var value json.RawMessage
+		if dec.Decode(&value) != nil {
+			return false // not reachable: it was valid before
+		}
+	}
+	return false
+}
+
+// read reads the members of an object as a call.
+func (r *callReader) read(doc fields, marked bool) (Call, bool) {
 	if inner := doc.object("function"); inner != nil {
 		doc = inner
 	}

@@ -65,6 +65,7 @@ func shapeRows() []row {
 		{"several choices", []string{"text in one choice, call in the next", "whole text in one choice, call in the next", "the same answer in two choices", "choices that are null"}, nil},
 		{"parts that are no text", []string{"reasoning as a part"}, nil},
 		{"calls that are not wrapped, arguments under another name", []string{"call that is not wrapped", "call that is not wrapped, in pieces", "arguments called parameters"}, nil},
+		{"two objects for one call, and what follows the end of one", []string{"two objects in one piece", "two objects in two pieces", "two objects in many pieces", "three objects, two of them the same", "two objects with a comma", "two objects, the second is cut", "a repeat that is cut", "further members after the end", "further members after the end, in one piece", "one id, index and name for two calls", "arguments repeated in one piece", "arguments repeated in another order", "a placeholder in pieces, arguments, a placeholder", "noise in several pieces", "arguments with noise after"}, nil},
 		{"an empty object after the arguments", []string{"empty object after the arguments", "empty object with the id and name at the end"}, nil},
 		{"a signature in the function", []string{"signature in the function of a later delta"}, nil},
 		{"the end announced for a call that has not ended", []string{"done while a call is open", "done before the arguments of a call", "done after a whole call"}, nil},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -93,7 +94,7 @@ func (a *attempts) try(request *http.Request, next option.MiddlewareNext) (*http
 	}
 	encoding := response.Header.Get("Content-Encoding") // the transport removes that of what it decodes
 	encoded := encoding != "" && !strings.EqualFold(encoding, "identity")
-	if response.StatusCode < 400 && !encoded {
+	if response.StatusCode < http.StatusMultipleChoices && !encoded { // a redirect without an address is no answer either
 		return response, nil
 	}
 	if encoded {
@@ -117,6 +118,9 @@ func (a *attempts) try(request *http.Request, next option.MiddlewareNext) (*http
 func (c *Client) explain(ctx context.Context, err error) error {
 	if api := (*APIError)(nil); errors.As(err, &api) {
 		api.Message, api.Code = withoutKey(api.Message, c.key), withoutKey(api.Code, c.key)
+		if api.Status == http.StatusNotFound && !api.Midway && c.pathless() {
+			api.Message += noPath
+		}
 		return err
 	}
 	if ctx.Err() == nil {
@@ -138,6 +142,15 @@ func (c *Client) explain(ctx context.Context, err error) error {
 		reason = fmt.Errorf("%w: %w", ErrCutOff, reason)
 	}
 	return reason
+}
+
+// noPath is what to do about an address that people take for the API's.
+const noPath = " (base_url has no path: most providers want that of their version, as in https://host/v1)"
+
+// pathless reports whether the base URL is a host and nothing else.
+func (c *Client) pathless() bool {
+	base, err := url.Parse(c.baseURL)
+	return err == nil && base.Path == ""
 }
 
 // leastOfKey is how many characters of a key tell something of it.

@@ -19,6 +19,8 @@ const (
 	MaxAnswer = 16 << 10
 	// envelope is what the marks and notes around an answer take of it.
 	envelope = 512
+	// maxListName is how many bytes are told of the name of a list.
+	maxListName = 40
 	// maxMessage is how long the message of an error may be.
 	maxMessage = 1000
 )
@@ -90,7 +92,7 @@ func (t *Tool) Shorten(request, response proto.Message) (int, bool) {
 	}
 	rows := t.rows()
 	for _, left := range result.Fit(result.Of(response.ProtoReflect()), MaxAnswer-envelope) {
-		if left.Top && left.Name == rows {
+		if left.Top && left.Name == rows && left.Shown > 0 {
 			request.ProtoReflect().Set(fd, protoreflect.ValueOfUint32(uint32(left.Shown)))
 			return left.Shown, true
 		}
@@ -217,17 +219,7 @@ func (a Answer) PrintWhole(random io.Reader) (shown, whole string, err error) {
 	} else if text := a.body.String(); len(text) > MaxAnswer-envelope {
 		whole = text
 	}
-	var notes []string
-	for _, left := range result.Fit(a.body, MaxAnswer-envelope) {
-		note := fmt.Sprintf("%d of %d rows of %s left out for size", left.Of-left.Shown, left.Of, result.Cut(left.Name, 60))
-		if left.Top && left.Name == a.rows {
-			note += "; narrow the call to see them"
-			a.body.Drop(nextTokenName) // it would skip them
-		}
-		if len(notes) < 3 {
-			notes = append(notes, note)
-		}
-	}
+	notes := a.missing()
 	if whole != "" && len(notes) == 0 && !a.plain {
 		notes = append(notes, fmt.Sprintf("texts were cut: the whole answer has %d bytes, which the user can read", len(whole)))
 	}
@@ -235,8 +227,39 @@ func (a Answer) PrintWhole(random io.Reader) (shown, whole string, err error) {
 		notes = append(notes, fmt.Sprintf("the page was cut to %d rows for size; go on with pageToken", a.page))
 	}
 	if len(notes) > 0 {
-		a.body.Add("note", result.Text(strings.Join(notes, ". ")))
+		name := noteKey
+		if a.body.Get(name) != nil { // the answer has one of its own
+			name = cutKey
+		}
+		a.body.Add(name, result.Text(strings.Join(notes, ". ")))
 	}
 	shown, err = result.Seal(random, a.OK, a.body)
 	return shown, bounded(whole), err
+}
+
+// The members that say what is missing.
+const (
+	noteKey = "note"
+	cutKey  = "cutNote"
+)
+
+// missing makes the answer short enough, and says of which lists rows are left out.
+func (a Answer) missing() []string {
+	const most = 3 // lists that are named
+	var notes []string
+	left := result.Fit(a.body, MaxAnswer-envelope)
+	for i, left := range left {
+		note := fmt.Sprintf("%d of %d rows of %s left out for size", left.Of-left.Shown, left.Of, result.Cut(left.Name, maxListName))
+		if left.Top && left.Name == a.rows {
+			note += "; narrow the call to see them"
+			a.body.Drop(nextTokenName) // it would skip them
+		}
+		if i < most {
+			notes = append(notes, note)
+		}
+	}
+	if len(left) > most {
+		notes = append(notes, fmt.Sprintf("rows of %d more lists left out for size", len(left)-most))
+	}
+	return notes
 }

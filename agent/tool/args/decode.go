@@ -65,7 +65,7 @@ func Decode(source string, into *dynamicpb.Message, options Options) (Decoded, e
 		return Decoded{}, d.problems
 	}
 	d.root(into, root)
-	d.problems = append(d.problems, d.broken(into)...)
+	d.problems = append(d.problems, d.broken(into, "")...)
 	if len(d.problems) > 0 {
 		return Decoded{}, d.problems
 	}

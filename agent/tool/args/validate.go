@@ -12,19 +12,19 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// broken are the rules that a message breaks, but for those about values that are a problem already.
-func (d *decoder) broken(m *dynamicpb.Message) Problems {
+// broken are the rules that a message at a place breaks, but for those about values that are a problem already.
+func (d *decoder) broken(m *dynamicpb.Message, place string) Problems {
 	err := protovalidate.Validate(m)
 	if err == nil {
 		return nil
 	}
 	var invalid *protovalidate.ValidationError
 	if !errors.As(err, &invalid) {
-		return Problems{{Text: fmt.Sprintf("the rules cannot be checked: %v", err)}}
+		return Problems{{Pointer: place, Text: fmt.Sprintf("the rules cannot be checked: %v", err)}}
 	}
 	var out Problems
 	for _, v := range invalid.Violations {
-		at := d.pointer(m.Descriptor(), v.Proto.GetField().GetElements())
+		at := d.pointer(place, m.Descriptor(), v.Proto.GetField().GetElements())
 		if d.known(at) {
 			continue
 		}
@@ -86,9 +86,8 @@ func says(v *protovalidate.Violation) string {
 	}
 }
 
-// pointer is the JSON pointer of a path of the contract, spelled as in the arguments.
-func (d *decoder) pointer(md protoreflect.MessageDescriptor, path []*validate.FieldPathElement) string {
-	at := ""
+// pointer is the JSON pointer of a path of the contract that begins at a place, spelled as in the arguments.
+func (d *decoder) pointer(at string, md protoreflect.MessageDescriptor, path []*validate.FieldPathElement) string {
 	for _, element := range path {
 		if md == nil {
 			return at

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
 )
@@ -64,7 +65,7 @@ func (d *decoder) wellKnown(m protoreflect.Message, fd protoreflect.FieldDescrip
 		v = d.unquote(v, at, object)
 	case name == "google.protobuf.ListValue":
 		v = d.unquote(v, at, list)
-	case name == "google.protobuf.Any" && !d.allowed(fd, v, at):
+	case name == "google.protobuf.Any" && (!d.allowed(fd, v, at) || d.any(m, v, at)):
 		return
 	}
 	if at, number := inexact(v, at); number != "" && name != "google.protobuf.Any" {
@@ -117,6 +118,40 @@ func (d *decoder) allowed(fd protoreflect.FieldDescriptor, v *value, at string) 
 	}
 	d.wrong(at, "expected an object whose @type is one of %s", strings.Join(types, ", "))
 	return false
+}
+
+// any reads an Any as the message of its type, by the same rules as every other message. It says whether it has: a type whose
+// JSON is not that of its fields, or that is not among the contract's files, is left to protojson.
+func (d *decoder) any(m protoreflect.Message, v *value, at string) bool {
+	rest, url := &value{kind: object}, ""
+	for _, mem := range v.members {
+		if mem.name == "@type" {
+			url = mem.value.text
+		} else {
+			rest.members = append(rest.members, mem)
+		}
+	}
+	name := protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:])
+	if d.options.Files == nil || wellKnown(name) {
+		return false
+	}
+	found, err := d.options.Files.FindDescriptorByName(name)
+	md, ok := found.(protoreflect.MessageDescriptor)
+	if err != nil || !ok {
+		return false
+	}
+	inner := dynamicpb.NewMessage(md)
+	d.message(inner, rest, at)
+	d.problems = append(d.problems, d.broken(inner, at)...)
+	raw, err := proto.MarshalOptions{Deterministic: true, AllowPartial: true}.Marshal(inner)
+	if err != nil {
+		d.wrong(at, "has no wire form: %v", err)
+		return true
+	}
+	fields := m.Descriptor().Fields()
+	m.Set(fields.ByName("type_url"), protoreflect.ValueOfString(url))
+	m.Set(fields.ByName("value"), protoreflect.ValueOfBytes(raw))
+	return true
 }
 
 // inexact finds a whole number that a double cannot keep.

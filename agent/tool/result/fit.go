@@ -22,8 +22,12 @@ const (
 	tinyText = 60
 )
 
+// smallMember is how many bytes a member may have that is never left out.
+const smallMember = 60
+
 // Fit makes a value no longer than limit: long texts are cut, then rows are left out from the ends of the longest
-// lists. It says which.
+// lists, and at last the largest members, each of which says so itself. It says of which lists something is missing, but for
+// those that are in something that is missing itself.
 func Fit(v *Value, limit int) []Left {
 	if len(v.String()) <= limit {
 		return nil
@@ -35,13 +39,54 @@ func Fit(v *Value, limit int) []Left {
 		v.cut(tinyText, limit/8, false)
 		f.rows(v, limit)
 	}
+	f.members(v, limit)
+	return f.left(v)
+}
+
+// members leaves out the largest members of a value that is still too long.
+func (f *fitter) members(v *Value, limit int) {
+	for over := len(v.String()) - limit; over > 0 && v.kind == object; {
+		most, size := -1, smallMember
+		for i, m := range v.members {
+			if n := len(m.value.String()); n > size {
+				most, size = i, n
+			}
+		}
+		if most < 0 {
+			break
+		}
+		m := &v.members[most]
+		if m.value.kind == list {
+			f.note(m.value, m.name, true)
+		}
+		m.value = Text("…(" + itoa(size) + " bytes left out)")
+		over -= size - len(m.value.String())
+	}
 	if len(v.String()) > limit {
 		*v = *Object().Add("tooLarge", Literal("true"))
 	}
+}
+
+// note remembers a list before something of it is left out.
+func (f *fitter) note(l *Value, name string, top bool) {
+	if _, ok := f.whole[l]; !ok {
+		f.whole[l] = Left{Name: name, Top: top, Of: len(l.items)}
+		f.order = append(f.order, l)
+	}
+}
+
+// left says what is missing of the lists of a value, as it is shown.
+func (f *fitter) left(v *Value) []Left {
+	shown := map[*Value]bool{}
+	v.lists("", 0, func(l *Value, _ string, _ int) { shown[l] = true })
 	var out []Left
-	for _, name := range f.order {
-		left := f.whole[name]
-		left.Shown = len(name.items)
+	for _, l := range f.order {
+		left := f.whole[l]
+		if shown[l] {
+			left.Shown = len(l.items)
+		} else if !left.Top {
+			continue
+		}
 		out = append(out, left)
 	}
 	return out
@@ -94,10 +139,7 @@ func (f *fitter) rows(v *Value, limit int) {
 		if most == nil {
 			return
 		}
-		if _, ok := f.whole[most]; !ok {
-			f.whole[most] = Left{Name: name, Top: top, Of: len(most.items)}
-			f.order = append(f.order, most)
-		}
+		f.note(most, name, top)
 		for over > 0 && len(most.items) > 1 {
 			last := len(most.items) - 1
 			over -= len(most.items[last].String()) + 1
