@@ -1,0 +1,61 @@
+package agent_test
+
+import (
+	"context"
+	"testing"
+
+	"throwbar.dev/throwbar/agent/conversation"
+	"throwbar.dev/throwbar/agent/turn"
+	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
+)
+
+// A turn whose caller waits for it ends with its server, and so do the agents that it has started, however the server ends:
+// when it starts again they do not go on for nobody. One that was begun for itself, and those of a turn that nobody waited
+// for, do.
+func TestAServerThatStopsLeavesNoAgentToNobody(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name               string
+		attached, topLevel bool
+		want               agentv1.TurnEnd
+	}{
+		{"attached", true, false, agentv1.TurnEnd_TURN_END_STOPPED},
+		{"on its own", true, true, agentv1.TurnEnd_TURN_END_ANSWERED},
+		{"detached", false, false, agentv1.TurnEnd_TURN_END_ANSWERED},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			s := newShelf(t, nil)
+			begun, over := make(chan string, 4), make(chan struct{})
+			s.act = func(ctx context.Context, b *conversation.Book, task turn.Task) error {
+				if last(task) == "root" && !task.Resumed {
+					_, err := b.Summon(ctx, conversation.Summons{
+						Workspace: "w", From: task.Conversation, Turn: task.TurnID, Key: task.TurnID, Task: "child", TopLevel: row.topLevel,
+					})
+					if err != nil {
+						return err
+					}
+				} else {
+					begun <- task.Conversation
+				}
+				select {
+				case <-ctx.Done():
+				case <-over:
+				}
+				if ctx.Err() != nil { // one that was stopped before the server goes on only to end
+					return ended(ctx, task, agentv1.TurnEnd_TURN_END_STOPPED)
+				}
+				return yes(ctx, task)
+			}
+			_, err := s.Deliver(t.Context(), conversation.Delivery{Workspace: "w", Text: "root", Attached: row.attached})
+			s.check(err)
+			child := <-begun
+			s.check(s.stop())
+			close(over)
+			s.start()
+			if got := ends(s.events(child)); len(got) != 1 || got[0] != row.want {
+				t.Errorf("the agent ended as %v, want %v", got, row.want)
+			}
+		})
+	}
+}
