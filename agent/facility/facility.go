@@ -56,6 +56,9 @@ type Undoer interface {
 	// Undo waits for the end on every device. What was begun under its key is followed and not begun again. An error that the
 	// model may read is a *turn.Refusal.
 	Undo(ctx context.Context, undo Undo) (*controlv1.UndoResponse, error)
+	// Withdraw takes back what an undo of an earlier process still waits for, since it may not be any more, and says how all
+	// that was written down under its key ended. It is nil if nothing was.
+	Withdraw(ctx context.Context, undo Undo, why string) (*controlv1.UndoResponse, error)
 }
 
 // Config is what the facilities are made of.
@@ -130,7 +133,7 @@ func (f *Facilities) Call(ctx context.Context, call turn.FacilityCall) (proto.Me
 	}
 	if _, done := f.past(ctx, call); f.config.Permit != nil && !done {
 		if err := f.config.Permit(ctx, call); err != nil {
-			return nil, f.explain(ctx, call, err, "policy could not be asked")
+			return f.forbidden(ctx, call, f.explain(ctx, call, err, "policy could not be asked"))
 		}
 	}
 	return run(ctx, call)
