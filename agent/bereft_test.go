@@ -59,3 +59,19 @@ func TestAServerThatStopsLeavesNoAgentToNobody(t *testing.T) {
 		})
 	}
 }
+
+// What became of a message is told also by a server that has no model any more.
+func TestWhatWasDeliveredIsKnownWithoutAModel(t *testing.T) {
+	t.Parallel()
+	s := newShelf(t, echo)
+	told := s.say("", "hello")
+	s.events(told.Conversation.ID)
+	s.check(s.stop())
+	s.models = nil
+	s.start()
+	again, err := s.Deliver(t.Context(), conversation.Delivery{Workspace: "w", MessageID: told.MessageID, Again: true})
+	s.check(err)
+	if again.TurnID != told.TurnID || again.Delivery != agentv1.Delivery_DELIVERY_STARTED {
+		t.Errorf("%+v", again)
+	}
+}

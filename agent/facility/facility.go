@@ -131,7 +131,11 @@ func (f *Facilities) Call(ctx context.Context, call turn.FacilityCall) (proto.Me
 	if run == nil {
 		return nil, refuse(commandv1.ErrorCode_ERROR_CODE_UNSUPPORTED, "this server cannot do %s", call.Entry.Name)
 	}
-	if _, done := f.past(ctx, call); f.config.Permit != nil && !done {
+	_, done, err := f.past(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	if f.config.Permit != nil && !done {
 		if err := f.config.Permit(ctx, call); err != nil {
 			return f.forbidden(ctx, call, f.explain(ctx, call, err, "policy could not be asked"))
 		}
