@@ -75,6 +75,7 @@ type Book struct {
 	busy    map[Ref]busy      // guarded by mu; where a turn runs or a message waits
 	closed  bool              // guarded by mu
 	bereft  []Conversation    // guarded by mu; whose turn ended with an earlier process, and its caller with it
+	resumed bool              // guarded by mu; what an earlier process left was taken up, but for what could not be read
 }
 
 // New makes a book. It starts nothing: turns wait for Run.
