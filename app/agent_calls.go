@@ -30,8 +30,17 @@ type commander struct {
 	log        *slog.Logger
 }
 
-// Command runs a command and waits for its end on every device.
+// Command runs a command and waits for its end on every device. For one who may not any more it runs nothing, and what an
+// earlier process began is taken back: nobody is to let happen what the turn has been told did not.
 func (c commander) Command(ctx context.Context, call turn.Call) (*controlv1.DispatchResponse, error) {
+	if err := stillValid(ctx, c.tokens); err != nil {
+		if call.Again {
+			if res, failed := c.Withdraw(ctx, call, fault.Command(err).GetMessage()); res != nil || failed != nil {
+				return res, failed
+			}
+		}
+		return nil, refusal(ctx, c.log, err)
+	}
 	send := c.dispatcher.Dispatch
 	if call.Again {
 		send = c.dispatcher.Join
@@ -51,9 +60,6 @@ func (c commander) Withdraw(ctx context.Context, call turn.Call, why string) (*c
 func (c commander) follow(
 	ctx context.Context, call turn.Call, send func(context.Context, dispatch.Request) (*controlv1.DispatchResponse, error),
 ) (*controlv1.DispatchResponse, error) {
-	if err := stillValid(ctx, c.tokens); err != nil {
-		return nil, refusal(ctx, c.log, err)
-	}
 	asked := &asked{commander: c, call: call}
 	watchCtx, stop := context.WithCancel(ctx)
 	res, err := send(ctx, dispatch.Request{

@@ -65,6 +65,24 @@ func (u undoer) Undo(ctx context.Context, undo facility.Undo) (*controlv1.UndoRe
 	return res, nil
 }
 
+// Withdraw takes back what an undo of an earlier process still waits for, and says how all of it ended. It is nil if nothing
+// was begun.
+func (u undoer) Withdraw(ctx context.Context, undo facility.Undo, why string) (*controlv1.UndoResponse, error) {
+	begun, err := u.commander.Withdraw(ctx, turn.Call{
+		Workspace: undo.Workspace, Principal: undo.Principal, Conversation: undo.Conversation, Origin: undo.Origin,
+		Key: undo.Key, Durable: undo.Durable, Asked: undo.Asked, Resolved: undo.Resolved,
+	}, why)
+	if begun == nil || err != nil {
+		return nil, err
+	}
+	undo.Again = true // what was begun is only read
+	res, err := u.undo(ctx, undo, nil)
+	if err != nil {
+		return nil, refusal(ctx, u.log, err)
+	}
+	return res, nil
+}
+
 func (u undoer) undo(ctx context.Context, undo facility.Undo, asked func(*controlv1.Approval)) (*controlv1.UndoResponse, error) {
 	return u.dispatcher.Undo(ctx, dispatch.UndoRequest{
 		Workspace: undo.Workspace, Principal: undo.Principal, Conversation: undo.Conversation, Origin: undo.Origin,

@@ -208,7 +208,7 @@ func counted(n int, one, many string) string {
 // run lets a turn run. It has been reserved. The caller holds t.mu.
 func (b *Book) run(ctx context.Context, t *thread, row Turn, who callers, resumed bool) {
 	turnCtx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	r := &run{id: row.ID, stop: stop, ended: make(chan struct{}), turn: row, callers: who}
+	r := &run{id: row.ID, stop: stop, thread: t, ended: make(chan struct{}), left: make(chan struct{}), turn: row, callers: who}
 	t.run = r
 	b.mu.Lock()
 	b.runs[r] = struct{}{}
@@ -238,7 +238,11 @@ func (b *Book) turn(ctx context.Context, t *thread, r *run, resumed bool) {
 		t.mu.Unlock()
 	}
 	err := b.guarded(ctx, c, row, &journal{book: b, thread: t, run: r}, resumed, past)
-	b.leaveNobody(ctx, c)
+	b.leaveNobody(ctx, c, r)
+	b.mu.Lock()
+	delete(b.runs, r)
+	b.mu.Unlock()
+	close(r.left)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {

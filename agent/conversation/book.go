@@ -71,10 +71,11 @@ type Book struct {
 
 	mu      sync.Mutex
 	threads map[Ref]*thread   // guarded by mu; those that are used
-	runs    map[*run]struct{} // guarded by mu; turns that run
+	runs    map[*run]struct{} // guarded by mu; turns that run, or are about to leave
 	busy    map[Ref]busy      // guarded by mu; where a turn runs or a message waits
 	closed  bool              // guarded by mu
 	bereft  []Conversation    // guarded by mu; whose turn ended with an earlier process, and its caller with it
+	resumed bool              // guarded by mu; what an earlier process left was taken up, but for what could not be read
 }
 
 // New makes a book. It starts nothing: turns wait for Run.
@@ -104,6 +105,7 @@ func (b *Book) Run(ctx context.Context) error {
 	}
 	close(b.ready)
 	<-ctx.Done()
+	b.leaveCallers()
 	b.mu.Lock()
 	b.closed = true
 	for r := range b.runs {

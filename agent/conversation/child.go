@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -210,11 +212,27 @@ func (b *Book) access(ctx context.Context, c Conversation) (tool.Access, error) 
 	return b.config.Within(own, above), nil
 }
 
-// leaveNobody stops the agents that a turn has started which was stopped because its caller went away: nobody would collect
-// what they answer. A stop that somebody asked for has stopped them already.
-func (b *Book) leaveNobody(ctx context.Context, c Conversation) {
-	if errors.Is(context.Cause(ctx), ErrGone) {
+// leaveNobody stops the agents that a turn has started which was stopped because its caller went away, or the server with
+// which its caller goes: nobody would collect what they answer. A stop that somebody asked for has stopped them already.
+func (b *Book) leaveNobody(ctx context.Context, c Conversation, r *run) {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, ErrGone) || errors.Is(cause, ErrShutdown) && !r.durable() {
 		b.abandon(context.WithoutCancel(ctx), c)
+	}
+}
+
+// leaveCallers ends the turns that do not outlive the server, and the agents that they have started, before the others are
+// stopped: those only pause, and would go on when it starts again.
+func (b *Book) leaveCallers() {
+	b.mu.Lock()
+	runs := slices.Collect(maps.Keys(b.runs))
+	b.mu.Unlock()
+	runs = slices.DeleteFunc(runs, (*run).durable)
+	for _, r := range runs {
+		r.stop(ErrShutdown)
+	}
+	for _, r := range runs {
+		<-r.left
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"throwbar.dev/throwbar/agent/tool"
 	"throwbar.dev/throwbar/agent/turn"
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 )
@@ -50,6 +51,17 @@ func (j *journal) Next(ctx context.Context) (turn.Step, error) {
 	var err error
 	step.Access, err = j.book.access(ctx, t.c)
 	return step, err
+}
+
+// Access is what the agent may use at this moment.
+func (j *journal) Access(ctx context.Context) (tool.Access, error) {
+	t := j.thread
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := j.ready(ctx); err != nil {
+		return tool.Access{}, err
+	}
+	return j.book.access(ctx, t.c)
 }
 
 // steer is the change by which messages enter the turn. One that nobody waits for makes the turn one that goes on without

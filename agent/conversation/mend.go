@@ -32,7 +32,7 @@ func (b *Book) resume(ctx context.Context) error {
 	}
 	b.mu.Lock()
 	bereft := b.bereft
-	b.bereft = nil
+	b.bereft, b.resumed = nil, true
 	b.mu.Unlock()
 	for _, c := range bereft {
 		b.abandon(ctx, c)
@@ -50,9 +50,7 @@ func (b *Book) adopt(ctx context.Context, t *thread, row Turn) error {
 		if err := b.mend(ctx, t, row, why); err != nil {
 			return err
 		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.bereft = append(b.bereft, t.c)
+		b.bereave(ctx, t.c)
 		return nil
 	}
 	past, err := b.past(ctx, row)
@@ -76,6 +74,25 @@ func (b *Book) adopt(ctx context.Context, t *thread, row Turn) error {
 		t.run.stop(ErrStopped)
 	}
 	return nil
+}
+
+// bereave has the agents stopped that a turn had started which ended with an earlier process: when all that goes on does, or
+// at once if that is over. The caller holds the lock of the turn's thread, which those below are not locked under.
+func (b *Book) bereave(ctx context.Context, c Conversation) {
+	b.mu.Lock()
+	if !b.resumed {
+		b.bereft = append(b.bereft, c)
+		b.mu.Unlock()
+		return
+	}
+	b.mu.Unlock()
+	if !b.reserve() {
+		return
+	}
+	go func() {
+		defer b.turns.Done()
+		b.abandon(context.WithoutCancel(ctx), c)
+	}()
 }
 
 // past is what a turn told before its process ended.

@@ -61,7 +61,7 @@ func (b *Book) Deliver(ctx context.Context, d Delivery) (Delivered, error) {
 
 func (b *Book) checkDelivery(d Delivery) error {
 	switch {
-	case len(b.config.Models) == 0:
+	case len(b.config.Models) == 0 && !d.Again:
 		return errorf(NoModel, "%s", b.config.Hint)
 	case model.Blank(d.Text) && !d.Again:
 		return errorf(Invalid, "the message is empty")

@@ -31,9 +31,11 @@ type thread struct {
 
 // run is a turn that runs in this process.
 type run struct {
-	stop  context.CancelCauseFunc
-	id    string
-	ended chan struct{} // closed when another turn may begin
+	stop   context.CancelCauseFunc
+	id     string
+	thread *thread
+	ended  chan struct{} // closed when another turn may begin
+	left   chan struct{} // closed when it does nothing more but record its end, if it has not
 
 	turn      Turn             // guarded by thread.mu, as all below; as it is stored
 	callers   callers          // when the last one goes a turn that is not durable stops; nil if it is durable
@@ -41,6 +43,13 @@ type run struct {
 	past      []*agentv1.Event // what it told in earlier processes, until it goes on
 	working   bool             // it was let in by the gate, where it has a place unless it waits for people
 	placed    bool             // it has a place there
+}
+
+// durable says whether a turn outlives the server.
+func (r *run) durable() bool {
+	r.thread.mu.Lock()
+	defer r.thread.mu.Unlock()
+	return r.turn.Durable
 }
 
 // use gives the thread of a conversation; call leave when it is not used any more.
@@ -211,9 +220,6 @@ func (b *Book) settle(t *thread) {
 		r.placed = false
 		b.gate.leave()
 	}
-	b.mu.Lock()
-	delete(b.runs, r)
-	b.mu.Unlock()
 	close(r.ended)
 }
 

@@ -45,7 +45,10 @@ func (f *Facilities) summon(ctx context.Context, call turn.FacilityCall, in *age
 // has started before the server was started again is that one, whatever is defined now.
 func (f *Facilities) start(ctx context.Context, call turn.FacilityCall, in *agentv1.SummonAgent) (conversation.Snapshot, []string, error) {
 	const failed = "the agent could not be started"
-	if past, ok := f.past(ctx, call); ok {
+	switch past, ok, err := f.past(ctx, call); {
+	case err != nil:
+		return conversation.Snapshot{}, nil, err
+	case ok:
 		child, err := f.config.Conversations.Snapshot(ctx, call.Workspace, past.Conversation.ID)
 		if err != nil {
 			err = f.explain(ctx, call, err, "the agent was started, and could not be read")

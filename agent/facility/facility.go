@@ -56,6 +56,9 @@ type Undoer interface {
 	// Undo waits for the end on every device. What was begun under its key is followed and not begun again. An error that the
 	// model may read is a *turn.Refusal.
 	Undo(ctx context.Context, undo Undo) (*controlv1.UndoResponse, error)
+	// Withdraw takes back what an undo of an earlier process still waits for, since it may not be any more, and says how all
+	// that was written down under its key ended. It is nil if nothing was.
+	Withdraw(ctx context.Context, undo Undo, why string) (*controlv1.UndoResponse, error)
 }
 
 // Config is what the facilities are made of.
@@ -128,9 +131,13 @@ func (f *Facilities) Call(ctx context.Context, call turn.FacilityCall) (proto.Me
 	if run == nil {
 		return nil, refuse(commandv1.ErrorCode_ERROR_CODE_UNSUPPORTED, "this server cannot do %s", call.Entry.Name)
 	}
-	if _, done := f.past(ctx, call); f.config.Permit != nil && !done {
+	_, done, err := f.past(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	if f.config.Permit != nil && !done {
 		if err := f.config.Permit(ctx, call); err != nil {
-			return nil, f.explain(ctx, call, err, "policy could not be asked")
+			return f.forbidden(ctx, call, f.explain(ctx, call, err, "policy could not be asked"))
 		}
 	}
 	return run(ctx, call)

@@ -2,6 +2,7 @@ package facility
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,8 +16,8 @@ import (
 
 // send brings a message to another conversation's agent.
 func (f *Facilities) send(ctx context.Context, call turn.FacilityCall, in *agentv1.SendToConversation) (*agentv1.SendToConversation_Result, error) {
-	if past, ok := f.past(ctx, call); ok { // whatever has become of its receiver since
-		return f.sent(past), nil
+	if past, ok, err := f.past(ctx, call); ok || err != nil { // whatever has become of its receiver since
+		return f.sent(past), err
 	}
 	const nothing = "nothing was delivered"
 	if model.Blank(in.GetMessage()) {
@@ -40,15 +41,24 @@ func (f *Facilities) send(ctx context.Context, call turn.FacilityCall, in *agent
 }
 
 // past is what a call did before the server was started again, if it sent or started something then. That has happened,
-// whatever it would meet now.
-func (f *Facilities) past(ctx context.Context, call turn.FacilityCall) (conversation.Delivered, bool) {
+// whatever it would meet now. Where it cannot be read nothing else is done: nobody could say any more what happened.
+func (f *Facilities) past(ctx context.Context, call turn.FacilityCall) (conversation.Delivered, bool, error) {
 	if !call.Again {
-		return conversation.Delivered{}, false
+		return conversation.Delivered{}, false, nil
 	}
 	done, err := f.config.Conversations.Deliver(ctx, conversation.Delivery{
 		Workspace: call.Workspace, MessageID: conversation.KeyID(call.Key), From: call.Conversation, Turn: call.TurnID, Again: true,
 	})
-	return done, err == nil
+	var known *conversation.Error
+	switch {
+	case err == nil:
+		return done, true, nil
+	case errors.As(err, &known) && known.Code == conversation.NotFound:
+		return conversation.Delivered{}, false, nil
+	default:
+		return conversation.Delivered{}, false, f.explain(ctx, call, err,
+			"the server was started again, and what this call did before that cannot be read: it may have been done, look before you try again")
+	}
 }
 
 // sent says what became of a message.

@@ -2,8 +2,10 @@ package facility
 
 import (
 	"context"
+	"errors"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"throwbar.dev/throwbar/agent/turn"
@@ -17,13 +19,43 @@ func (f *Facilities) undo(ctx context.Context, call turn.FacilityCall, in *agent
 	if f.config.Undoer == nil {
 		return nil, refuse(commandv1.ErrorCode_ERROR_CODE_UNSUPPORTED, "nothing can be undone here")
 	}
-	res, err := f.config.Undoer.Undo(ctx, Undo{
-		Workspace: call.Workspace, Principal: call.Conversation, Conversation: call.Root, Origin: call.Origin, Key: call.Key, Again: call.Again, Durable: call.Durable,
-		Command: in.GetCommandId(), Device: in.GetDeviceId(), Asked: call.Asked, Resolved: call.Resolved,
-	})
+	asked := undoOf(call)
+	asked.Command, asked.Device = in.GetCommandId(), in.GetDeviceId()
+	res, err := f.config.Undoer.Undo(ctx, asked)
 	if err != nil {
 		return nil, f.explain(ctx, call, err, "it could not be undone")
 	}
+	return undone(res)
+}
+
+func undoOf(call turn.FacilityCall) Undo {
+	return Undo{
+		Workspace: call.Workspace, Principal: call.Conversation, Conversation: call.Root, Origin: call.Origin, Key: call.Key,
+		Again: call.Again, Durable: call.Durable, Asked: call.Asked, Resolved: call.Resolved,
+	}
+}
+
+// forbidden answers a call that may not be made. What an earlier process began of it is taken back and told: that it may not
+// be is no answer to what became of that.
+func (f *Facilities) forbidden(ctx context.Context, call turn.FacilityCall, err error) (proto.Message, error) {
+	undoes := call.Entry.In.FullName() == (&agentv1.Undo{}).ProtoReflect().Descriptor().FullName()
+	var refusal *turn.Refusal
+	if !call.Again || !undoes || f.config.Undoer == nil || !errors.As(err, &refusal) {
+		return nil, err
+	}
+	res, failed := f.config.Undoer.Withdraw(ctx, undoOf(call), refusal.Message)
+	switch {
+	case failed != nil:
+		return nil, f.explain(ctx, call, failed, "it may not be undone any more, and what was begun of that could not be taken back")
+	case res == nil:
+		return nil, err
+	default:
+		return undone(res)
+	}
+}
+
+// undone is what an undo came to.
+func undone(res *controlv1.UndoResponse) (*agentv1.Undo_Result, error) {
 	if err := nothing(res.GetOutcomes()); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"throwbar.dev/throwbar/agent/model"
 )
@@ -19,6 +20,7 @@ const minRoom = 600
 const (
 	tailShare    = 40 // the newest rounds
 	summaryShare = 15 // what stands for the others
+	saidShare    = 10 // what the user said since the last answer, but for the last message
 	hardShare    = 20 // the newest round, and the user's last message, where nothing else helps
 )
 
@@ -64,8 +66,9 @@ func (e *TooLong) Error() string {
 
 func (e *TooLong) Unwrap() error { return e.Cause }
 
-// Compact replaces all but the newest rounds of a conversation by a summary. The user's last message stays as it is, and
-// so, within bounds, do the words of those before it. Calls stay with their results.
+// Compact replaces all but the newest rounds of a conversation by a summary. The last message that somebody said stays as it
+// is, and so, within bounds, do those that came before it since the agent last answered, and the user's words before that. Calls
+// stay with their results.
 //
 // The result fits the limits and is shorter by [Progress]. A summary of a model that does not bring that about is replaced
 // by one that is not the model's and leaves less of the rest; if that is not enough either, the error is a [*TooLong]. The
@@ -160,23 +163,36 @@ func (w *work) tail(most int) int {
 	return from
 }
 
-// last is the user's last message if it is before a place, without its images.
+// last is what was said before a place since the agent last answered, without images: what it works on, whoever said it and
+// in however many messages. The last message is always there, unless it comes after that place; of those before it as many as
+// have room.
 func (w *work) last(before int) []message {
+	var said []message
+	room := w.room * saidShare / 100
+	newest := true
 	for i := len(w.whole) - 1; i >= w.system; i-- {
 		m := w.whole[i]
+		if m.Role == model.RoleAssistant && len(m.Calls) == 0 && !newest {
+			break
+		}
 		if m.Role != model.RoleUser || model.CarriesImages(m) || isSummary(m) {
 			continue
 		}
-		if i >= before {
-			return nil
-		}
-		m.Images = nil
-		if m.Text == "" {
+		if m.Images = nil; m.Text == "" {
 			m.Text = oldRemark
 		}
-		return []message{m}
+		if !newest {
+			if room -= w.limits.messages(m); room < 0 {
+				break
+			}
+		}
+		newest = false
+		if i < before {
+			said = append(said, m)
+		}
 	}
-	return nil
+	slices.Reverse(said)
+	return said
 }
 
 // propose puts a shorter conversation together, and keeps it in out if it is short enough.

@@ -89,6 +89,9 @@ func (s *session) run(ctx context.Context, calls []*call) error {
 		for calls[at].reads() && end < len(calls) && calls[end].reads() {
 			end++
 		}
+		if err := s.recheck(ctx, calls[at:end]); err != nil {
+			return err
+		}
 		if err := s.batch(ctx, calls[at:end]); err != nil {
 			return err
 		}

@@ -85,6 +85,8 @@ type Output struct {
 type Journal interface {
 	// Next says what holds for the next request to a model.
 	Next(ctx context.Context) (Step, error)
+	// Access is what the agent may use at this moment: it may have changed since the step began.
+	Access(ctx context.Context) (tool.Access, error)
 	// Record keeps an entry, all of it or nothing. It does so even if ctx has ended.
 	Record(ctx context.Context, entry Entry) error
 	// Delta passes on a piece of an answer, which is not stored.

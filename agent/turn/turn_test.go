@@ -37,6 +37,7 @@ type journal struct {
 	restarts int
 	outputs  []turn.Output
 	spent    turn.Spent
+	access   tool.Access // of the last step
 }
 
 func (j *journal) Next(context.Context) (turn.Step, error) {
@@ -46,6 +47,7 @@ func (j *journal) Next(context.Context) (turn.Step, error) {
 	if j.steps++; j.next != nil {
 		j.next(j.steps, &step)
 	}
+	j.access = step.Access
 	j.messages = append(j.messages, step.Messages...)
 	return step, nil
 }
