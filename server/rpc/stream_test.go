@@ -231,7 +231,7 @@ func TestBadItemsAreAnsweredAndTheStreamGoesOn(t *testing.T) {
 
 func TestMoreThanAStreamTakesIsBusy(t *testing.T) {
 	t.Parallel()
-	s := apptest.Start(t, app.Config{})
+	s := apptest.Start(t, app.Config{Lease: time.Hour}) // the device is silent
 	d := pair(t, s, "laptop")
 	l, _ := dial(t, s, d, dialConnect, nil)
 	o := openStream(t, s)
@@ -239,7 +239,9 @@ func TestMoreThanAStreamTakesIsBusy(t *testing.T) {
 	for n := 0; n < most+5; {
 		var items []*controlv1.DispatchStreamItem
 		for ; n < most+5 && len(items) < 256; n++ {
-			items = append(items, item(uint64(n+1), activating(d.GetDeviceId(), n)))
+			lasting := activating(d.GetDeviceId(), n)
+			lasting.Ttl = durationpb.New(5 * time.Minute)
+			items = append(items, item(uint64(n+1), lasting))
 		}
 		o.send(items...)
 	}

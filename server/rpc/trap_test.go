@@ -92,7 +92,7 @@ func TestTrapNoTimeoutEndsAStream(t *testing.T) {
 // deadline's part: deadline_test.go.
 func TestTrapADeviceThatDoesNotReadHoldsUpNobody(t *testing.T) {
 	t.Parallel()
-	s := apptest.Start(t, app.Config{})
+	s := apptest.Start(t, app.Config{Lease: time.Hour}) // the devices are silent while all is written
 	deaf, quick := pair(t, s, "deaf"), pair(t, s, "quick")
 	_, _ = dial(t, s, deaf, dialConnect, nil)
 	q, _ := dial(t, s, quick, dialConnect, nil)
