@@ -118,7 +118,7 @@ func (t *Terminal) control(do func(fd int) error) {
 
 // interruptible is a file whose reading ends when it is closed.
 func interruptible(f *os.File) (*os.File, error) {
-	defer func() { _ = f.Close() }() // it has a descriptor of its own from here on
+	defer func() { _ = f.Close() }()                          // it has a descriptor of its own from here on
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0) // no child may have it: it would keep the terminal
 	if err != nil {
 		return nil, err
