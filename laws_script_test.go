@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -42,6 +43,39 @@ func TestLawOnlyTheRaceDetectorsOwnEndIsTriedAgain(t *testing.T) {
 			out, err := exec.CommandContext(t.Context(), "scripts/race.sh", "--gave-up", log).Output()
 			if err != nil || string(out) != test.again {
 				t.Errorf("got %q, %v; want %q", strings.TrimSpace(string(out)), err, test.again)
+			}
+		})
+	}
+}
+
+// A lock that another apt-get holds, and a download that fails, pass: what does not is said, with its own status.
+func TestLawAptGetIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ fails, runs, status int }{
+		"at once": {0, 1, 0},
+		"later":   {4, 5, 0},
+		"never":   {9, 5, 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			// A shell writes them: what this process had open for writing, a child that is just being started by another test
+			// may have too, and it could not be run.
+			made, err := exec.CommandContext(t.Context(), "sh", "-c", `cd "$1" && printf '#!/bin/sh\nexit 0\n' >sleep &&
+				printf '#!/bin/sh\necho "$@" >>runs\n[ $(wc -l <runs) -gt %d ] || exit 100\n' "$2" | sed "s|runs|$1/runs|g" >apt-get &&
+				chmod +x sleep apt-get`, "sh", dir, strconv.Itoa(test.fails)).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v: %s", err, made)
+			}
+			command := exec.CommandContext(t.Context(), "scripts/apt-get.sh", "install", "a")
+			command.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+			out, err := command.CombinedOutput()
+			if command.ProcessState.ExitCode() != test.status {
+				t.Errorf("ended with %v:\n%s", err, out)
+			}
+			said, err := os.ReadFile(filepath.Join(dir, "runs"))
+			if err != nil || strings.Count(string(said), "\n") != test.runs || !strings.Contains(string(said), "Lock::Timeout=300 ") || !strings.HasSuffix(string(said), "install a\n") {
+				t.Errorf("ran with\n%s, %v", said, err)
 			}
 		})
 	}

@@ -26,10 +26,10 @@ command -v apt-get >/dev/null || {
 	echo "chromium: none found and no apt-get here; install it or set CHROMIUM to its path" >&2
 	exit 1
 }
-export DEBIAN_FRONTEND=noninteractive
+apt_get=$(dirname "$0")/apt-get.sh
 {
-	"${sudo[@]}" apt-get update -q
-	"${sudo[@]}" apt-get install -y -q --no-install-recommends chromium
+	"${sudo[@]}" "$apt_get" update
+	"${sudo[@]}" "$apt_get" install --no-install-recommends chromium
 } >&2
 find_browser || {
 	echo "chromium: installed, but not found in PATH" >&2

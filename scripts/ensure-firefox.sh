@@ -26,10 +26,10 @@ command -v apt-get >/dev/null || {
 	echo "firefox: none found and no apt-get here; install it or set FIREFOX to its path" >&2
 	exit 1
 }
-export DEBIAN_FRONTEND=noninteractive
+apt_get=$(dirname "$0")/apt-get.sh
 {
-	"${sudo[@]}" apt-get update -q
-	"${sudo[@]}" apt-get install -y -q --no-install-recommends firefox-esr
+	"${sudo[@]}" "$apt_get" update
+	"${sudo[@]}" "$apt_get" install --no-install-recommends firefox-esr
 } >&2
 find_browser || {
 	echo "firefox: installed, but not found in PATH" >&2

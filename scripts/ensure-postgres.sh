@@ -37,13 +37,14 @@ command -v apt-get >/dev/null || {
 	echo "postgres: none found and no apt-get here; install it or set THROWBAR_POSTGRES_BIN to the folder of its initdb" >&2
 	exit 1
 }
+apt_get=$(dirname "$0")/apt-get.sh
 {
-	"${sudo[@]}" apt-get update -q
+	"${sudo[@]}" "$apt_get" update
 	# Debian makes a cluster and starts it as the package is installed, unless it is told not to before.
-	"${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends postgresql-common
+	"${sudo[@]}" "$apt_get" install --no-install-recommends postgresql-common
 	"${sudo[@]}" sh -c 'mkdir -p /etc/postgresql-common/createcluster.d &&
 		echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.d/throwbar-tests.conf'
-	"${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends postgresql
+	"${sudo[@]}" "$apt_get" install --no-install-recommends postgresql
 } >&2
 find_bin || {
 	echo "postgres: installed, but initdb was not found" >&2

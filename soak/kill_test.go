@@ -39,6 +39,7 @@ func TestKill(t *testing.T) {
 func killLoop(t *testing.T, engine kind, kill func(*lane)) {
 	t.Helper()
 	seed := seed(t)
+	t.Logf("seed %d", seed)
 	l := newLane(t, seed, engine.make)
 	l.load()
 	kills := shortKills
@@ -48,7 +49,7 @@ func killLoop(t *testing.T, engine kind, kill func(*lane)) {
 	start := time.Now()
 	for n := range kills {
 		l.working()
-		delay := time.Duration(l.random.Int64N(int64(400 * time.Millisecond)))
+		delay := l.moment(400 * time.Millisecond)
 		wait(t, delay)
 		kill(l)
 		t.Logf("seed %d: kill %d of %d, %s after work had begun; %d successes told, %s in all", seed, n+1, kills, delay,

@@ -132,13 +132,18 @@ func (l *lane) working() {
 	until(l.t, soaktest.Patience, "callers hear of successes", func() bool { return l.told.successes.Load() >= from+10 })
 }
 
+// moment is a part of a time, by the seed.
+func (l *lane) moment(most time.Duration) time.Duration {
+	return time.Duration(l.random.Int64N(int64(most)))
+}
+
 // killServer kills the server and starts it again. One life in three is cut short while it starts.
 func (l *lane) killServer() {
 	l.server.Kill()
-	wait(l.t, rand.N(200*time.Millisecond))
+	wait(l.t, l.moment(200*time.Millisecond))
 	l.startServer()
 	for l.random.IntN(3) == 0 {
-		wait(l.t, time.Duration(l.random.Int64N(int64(800*time.Millisecond))))
+		wait(l.t, l.moment(800*time.Millisecond))
 		l.server.Kill()
 		l.startServer()
 	}
@@ -149,7 +154,7 @@ func (l *lane) killServer() {
 func (l *lane) killDevice() {
 	d := l.devices[l.random.IntN(len(l.devices))]
 	d.process.Kill()
-	wait(l.t, rand.N(200*time.Millisecond))
+	wait(l.t, l.moment(200*time.Millisecond))
 	l.startDevice(d)
 }
 
@@ -159,7 +164,7 @@ func (l *lane) quiet(ctx context.Context) {
 	close(l.stop)
 	l.calls.Wait()
 	c := l.client()
-	until(l.t, 2*ttl+grace+10*time.Second, "every command has ended", func() bool { return pending(ctx, c) == 0 })
+	until(l.t, soaktest.Patience, "every command has ended", func() bool { return pending(ctx, c) == 0 })
 	last := lastWords(l.t, c, l.ids)
 	for _, w := range l.watch {
 		check(l.t, w.readTo(ctx, last))

@@ -19,7 +19,7 @@ const (
 	// lockKey is the advisory lock that a server holds in its database: the letters "throwbar" as a number.
 	lockKey = 0x7468726f77626172
 	// lockWithin is how long the lock is waited for: a session whose process was killed may need a moment to end.
-	lockWithin = time.Second
+	lockWithin = 5 * time.Second
 	// retryPause is the longest time between two tries to connect.
 	retryPause = time.Second
 )

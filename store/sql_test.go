@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -62,16 +63,23 @@ func TestStatementsInGoAreInOrder(t *testing.T) {
 	found := 0
 	parameter, statement := regexp.MustCompile(`\$\d`), regexp.MustCompile(`(?i)\b(select|insert|update|delete|values)\b`)
 	check(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // what builds and other tests make is removed at any time
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() && slices.Contains([]string{"node_modules", "db", "gen", "third_party", ".git"}, entry.Name()) {
+		name := entry.Name()
+		if entry.IsDir() && (slices.Contains([]string{"node_modules", "db", "gen", "third_party"}, name) || strings.HasPrefix(name, ".") && name != "..") {
 			return fs.SkipDir
 		}
 		if filepath.Ext(path) != ".go" || path == filepath.Join("..", "store", "sql_test.go") {
 			return nil
 		}
 		text, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		if err != nil || !parameter.Match(text) {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 
 const (
 	askedAfter    = 400 * time.Millisecond // how long a command may take before it is looked up whether it waits for a person
-	withdrawnWait = 3 * time.Second
+	withdrawnWait = 10 * time.Second
 	withdrawnStep = 50 * time.Millisecond
 )
 

@@ -146,7 +146,10 @@ func TestACallGoesOnWithoutAFeed(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, asks, func(f *fake) {
 		f.desk.cut = func(int, int) bool { return true }
-		f.desk.onOpen = func(n int) { f.desk.end(bigID, approved, "tok-9", "") }
+		f.desk.onOpen = func(int) {
+			f.desk.waits(t.Context(), bigID) // the feed is opened a while after the call was sent
+			f.desk.end(bigID, approved, "tok-9", "")
+		}
 	})
 	e := do(t, calling(f, false))
 	e.check(t, 0, "laptop (k3v9x2mqta)  ok")

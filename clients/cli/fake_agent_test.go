@@ -49,6 +49,7 @@ type fakeAgent struct {
 	closed  bool                                 // guarded by mu
 	revoked bool                                 // guarded by mu; the token counts no more
 	turns   int                                  // guarded by mu
+	inVain  int                                  // guarded by mu; how often a turn was to be stopped where none ran
 	running sync.WaitGroup
 }
 
@@ -325,12 +326,25 @@ func (f *fakeAgent) joined(ctx context.Context, c *fakeConversation) bool {
 // what is streamed until then would be for that one.
 func (f *fakeAgent) left(t *testing.T) {
 	t.Helper()
+	f.until(t, func() bool {
+		return !slices.ContainsFunc(f.all, func(c *fakeConversation) bool { return c.followed > 0 })
+	})
+}
+
+// stopsInVain waits until somebody has asked to stop a turn where none runs: a key and a line come on two ways.
+func (f *fakeAgent) stopsInVain(t *testing.T) {
+	t.Helper()
+	f.until(t, func() bool { return f.inVain > 0 })
+}
+
+// until waits until something is so. It holds mu while it looks.
+func (f *fakeAgent) until(t *testing.T, holds func() bool) {
+	t.Helper()
 	for {
 		f.mu.Lock()
-		followed := slices.ContainsFunc(f.all, func(c *fakeConversation) bool { return c.followed > 0 })
-		changed := f.changed
+		so, changed := holds(), f.changed
 		f.mu.Unlock()
-		if !followed {
+		if so {
 			return
 		}
 		select {
@@ -349,6 +363,9 @@ func (f *fakeAgent) StopTurn(_ context.Context, req *agentv1.StopTurnRequest) (*
 		return nil, err
 	}
 	if c.turn == "" {
+		f.inVain++
+		close(f.changed)
+		f.changed = make(chan struct{})
 		return &agentv1.StopTurnResponse{}, nil
 	}
 	c.stop()

@@ -68,6 +68,23 @@ func (d *approvalLog) putLocked(a *controlv1.Approval, warning bool) {
 	d.changed = make(chan struct{})
 }
 
+// waits waits until there is an approval.
+func (d *approvalLog) waits(ctx context.Context, id string) {
+	for {
+		d.mu.Lock()
+		there, changed := d.now[id] != nil, d.changed
+		d.mu.Unlock()
+		if there {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // end changes the state of an approval, as somebody else's decision does.
 func (d *approvalLog) end(id string, state controlv1.ApprovalState, by, reason string) {
 	d.mu.Lock()

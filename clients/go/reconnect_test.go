@@ -393,11 +393,12 @@ func TestCutAnywhere(t *testing.T) {
 				return &commandv1.CloseTabs_Result{ClosedCount: 1}, nil
 			}
 			l := r.link()
+			pause := time.Duration(rand.IntN(1500)) * time.Millisecond
 			steps := []func(){
 				func() { l.welcome() },
 				func() { l.command("c", closeTabs("a"), time.Hour) },
 				synctest.Wait,
-				func() { time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond) },
+				func() { time.Sleep(pause) },
 				func() { time.Sleep(2 * time.Second) },
 			}
 			for i, step := range steps {
@@ -418,7 +419,7 @@ func TestCutAnywhere(t *testing.T) {
 				got = f.GetOutcome()
 			}
 			if got.GetResult().GetCloseTabs().GetClosedCount() != 1 || r.handler.ran("c") != 1 {
-				t.Errorf("cut after step %d: %v, ran %d times", cut, got, r.handler.ran("c"))
+				t.Errorf("cut after step %d, of which the third sleeps %v: %v, ran %d times", cut, pause, got, r.handler.ran("c"))
 			}
 			r.end()
 		})

@@ -130,8 +130,8 @@ func (m *model) change() {
 		}
 	}
 	m.number()
-	for n, is := range named {
-		if is {
+	for _, n := range slices.Sorted(maps.Keys(named)) {
+		if named[n] {
 			d.Tabs = append(d.Tabs, m.tabs[n])
 		}
 	}
@@ -141,11 +141,20 @@ func (m *model) change() {
 	m.road = append(m.road, func() (string, error) { return m.state.Delta("lap", epoch, proto.CloneOf(d)) })
 }
 
+// all are the tabs, in an order that is the same at every run of a seed.
+func (m *model) all() []*commandv1.Tab {
+	var all []*commandv1.Tab
+	for _, n := range slices.Sorted(maps.Keys(m.tabs)) {
+		all = append(all, m.tabs[n])
+	}
+	return all
+}
+
 // snapshot sends all in chunks, with changes in between.
 func (m *model) snapshot() {
 	m.sequence++
 	sequence, epoch := m.sequence, m.epoch
-	all := slices.Collect(maps.Values(m.tabs))
+	all := m.all()
 	chunks := 1 + m.r.IntN(4)
 	for i := range chunks {
 		s := &devicev1.Snapshot{Sequence: sequence, Chunk: uint32(i), Last: i == chunks-1, Tabs: all[len(all)*i/chunks : len(all)*(i+1)/chunks]}
@@ -254,6 +263,7 @@ func sample(r *rand.Rand, most int) string {
 func TestTheStateComesToTheDevices(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {
+		t.Logf("seed %d", seed)
 		m := &model{r: rand.New(rand.NewPCG(seed, 3)), tabs: map[int]*commandv1.Tab{}, was: map[string]int{}}
 		store := &shelf{copies: map[string]browser.Copy{}}
 		m.state = newState(t, store)
@@ -280,7 +290,8 @@ func (m *model) round(t *testing.T) {
 		if m.r.IntN(2) == 0 {
 			m.boot++
 			clear(m.was)
-			for n, tab := range m.tabs {
+			for _, n := range slices.Sorted(maps.Keys(m.tabs)) {
+				tab := m.tabs[n]
 				m.take(n)
 				m.tabs[n] = m.tab(n)
 				m.tabs[n].Url, m.tabs[n].Title = tab.GetUrl(), tab.GetTitle()

@@ -67,7 +67,7 @@ func TestGlobTakesTimeInProportion(t *testing.T) {
 	if g.match(strings.Repeat("a", 1<<20)) {
 		t.Error("it matches")
 	}
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %s", took)
 	}
 }

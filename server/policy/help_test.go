@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -87,9 +88,12 @@ type bench struct {
 	tb    testing.TB
 }
 
+// catalogue is read once: it takes longer than all else that a test or a fuzzed input does here.
+var catalogue = sync.OnceValues(func() (*catalog.Catalogue, error) { return catalog.New(gen.Descriptors) })
+
 func newBench(tb testing.TB) *bench {
 	tb.Helper()
-	known, err := catalog.New(gen.Descriptors)
+	known, err := catalogue()
 	if err != nil {
 		tb.Fatal(err)
 	}

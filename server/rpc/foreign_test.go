@@ -161,7 +161,11 @@ func govern(t *testing.T, s *apptest.Server, v *estate) {
 	approvals := controlv1connect.NewApprovalServiceClient(client)
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	if _, err := approvals.WatchApprovals(ctx, &controlv1.WatchApprovalsRequest{}); err != nil { // somebody is there to ask
+	watch, err := approvals.WatchApprovals(ctx, &controlv1.WatchApprovalsRequest{})
+	if err == nil {
+		_, err = watch.Receive() // from here on somebody is there to ask
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Commands(t).Submit(t.Context(), &controlv1.SubmitRequest{

@@ -89,7 +89,7 @@ func TestADeviceThatIsGoneGetsNothingAfterTheTimeToLive(t *testing.T) {
 			d := pair(t, s, "laptop")
 			l, _ := dial(t, s, d, how, nil)
 			req := closing(d.GetDeviceId() + "_tb1-1")
-			req.Ttl = durationpb.New(2 * time.Second)
+			req.Ttl = durationpb.New(5 * time.Second) // until it is sent
 			done := dispatch(t.Context(), t, s, req)
 			next(t, l) // the command; it goes no further
 			l.close()

@@ -34,12 +34,14 @@ func TestSecurity14GuessesFindNothing(t *testing.T) {
 	if testing.Short() {
 		guesses = 500
 	}
+	began := time.Now()
 	counts := guessAll(t, s, guesses)
 	if counts[0] != 0 || counts[connect.CodePermissionDenied] == 0 ||
 		counts[connect.CodePermissionDenied]+counts[connect.CodeResourceExhausted] != guesses {
 		t.Errorf("answers: %v", counts)
 	}
-	if looked := counts[connect.CodePermissionDenied]; looked > guesses/5 {
+	most := max(guesses/5, 20+int(time.Since(began)/(100*time.Millisecond))) // the throttle has room for so many more meanwhile
+	if looked := counts[connect.CodePermissionDenied]; looked > most {
 		t.Errorf("%d of %d guesses were looked at: forged addresses get past the throttle", looked, guesses)
 	}
 	if !log.has("wrong pairing code", "peer=127.0.0.1:") {

@@ -32,7 +32,7 @@ import (
 // Connect or gRPC code, and the body.
 func rawCall(t *testing.T, address, path, kind, token string) (status, code, body string) {
 	t.Helper()
-	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(t.Context(), "tcp", address)
+	conn, err := (&net.Dialer{Timeout: time.Minute}).DialContext(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func (a attacker) exec(statement string, args ...any) {
 // besides has the file of a database open beside its server.
 func besides(t *testing.T, config store.Config) *sql.DB {
 	t.Helper()
-	pool, err := sql.Open("sqlite3", filepath.Join(config.Dir, "throwbar.db")+"?_busy_timeout=5000")
+	pool, err := sql.Open("sqlite3", filepath.Join(config.Dir, "throwbar.db")+"?_busy_timeout=60000")
 	if err != nil {
 		t.Fatal(err)
 	}

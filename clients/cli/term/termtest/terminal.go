@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long a test waits for what has to come.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // Terminal is a pseudo terminal that somebody looks at.
 type Terminal struct {
@@ -118,12 +118,11 @@ func (t *Terminal) control(do func(fd int) error) {
 
 // interruptible is a file whose reading ends when it is closed.
 func interruptible(f *os.File) (*os.File, error) {
-	defer func() { _ = f.Close() }() // it has a descriptor of its own from here on
-	fd, err := unix.Dup(int(f.Fd()))
+	defer func() { _ = f.Close() }()                          // it has a descriptor of its own from here on
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0) // no child may have it: it would keep the terminal
 	if err != nil {
 		return nil, err
 	}
-	unix.CloseOnExec(fd)
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, err
 	}
@@ -221,6 +220,8 @@ func (t *Terminal) Ends(rows ...string) *Terminal {
 func (t *Terminal) until(want string, holds func(picture string) bool) *Terminal {
 	t.t.Helper()
 	late := time.After(patience)
+	again := time.NewTicker(100 * time.Millisecond) // how a terminal edits changes without anything coming
+	defer again.Stop()
 	for {
 		t.mu.Lock()
 		picture, moved := t.screen.Picture(), t.moved
@@ -230,6 +231,7 @@ func (t *Terminal) until(want string, holds func(picture string) bool) *Terminal
 		}
 		select {
 		case <-moved:
+		case <-again.C:
 		case <-late:
 			t.t.Fatalf("the screen does not show it\nwant:\n%s\ngot:\n%s\nbytes: %q", want, picture, t.Raw())
 		}
