@@ -161,8 +161,15 @@ func TestAProxyResetsAndRefuses(t *testing.T) {
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("after the reset: %v", err)
 	}
+	p.Mend()
 	conn = dialProxy(t, p)
+	say(t, conn, "z")
+	hear(t, conn, "z")
+	p.Freeze()
 	p.Renew()
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("after the renewal: %v", err)
+	}
 	p.Refuse(true)
 	refused, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", p.Address)
 	if err == nil {
