@@ -15,7 +15,6 @@ import (
 	"throwbar.dev/throwbar/gen/go/throwbar/agent/v1/agentv1connect"
 	commandv1 "throwbar.dev/throwbar/gen/go/throwbar/command/v1"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
-	"throwbar.dev/throwbar/soak/soaktest"
 	"throwbar.dev/throwbar/store"
 )
 
@@ -212,10 +211,7 @@ func TestKilledInTheMiddleOfATool(t *testing.T) {
 }
 
 func testKilledInTheMiddleOfATool(t *testing.T, url string, detached bool) {
-	address, err := soaktest.FreeAddress(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := apptest.FreeAddress(t)
 	v := &victim{t: t, dir: t.TempDir(), url: url, address: address}
 	identities, err := apptest.Enrol(t.Context(), store.Config{Dir: v.dir, URL: url}, "http://"+address, 1)
 	if err != nil {

@@ -251,7 +251,7 @@ func database(t *testing.T, cfg app.Config) *sql.DB {
 	if cfg.Store.URL != "" {
 		return storetest.Open(t, cfg.Store.URL)
 	}
-	pool, err := sql.Open("sqlite3", filepath.Join(cfg.DataDir, "throwbar.db")+"?_busy_timeout=5000")
+	pool, err := sql.Open("sqlite3", filepath.Join(cfg.DataDir, "throwbar.db")+"?_busy_timeout=60000")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -197,10 +197,7 @@ func TestApprovalCase01(t *testing.T) {
 }
 
 func testKilledApproval(t *testing.T, url, halt string) {
-	address, err := soaktest.FreeAddress(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := apptest.FreeAddress(t)
 	v := &victim{t: t, dir: t.TempDir(), url: url, address: address}
 	identities, err := apptest.Enrol(t.Context(), store.Config{Dir: v.dir, URL: url}, "http://"+address, 1)
 	if err != nil {

@@ -75,10 +75,14 @@ func (m *mine) approvals() {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if frame, err := watch.Receive(); err != nil || frame.GetApproval() != nil { // it is in: nothing is missed from here on
+		t.Fatal(frame, err)
+	}
 	const asked = 6
+	special := "" // the approval of what will be remembered
 	for n := range asked {
 		action := m.filled(n)
-		if n == asked-1-remembered { // they are listed with the newest first
+		if n == 0 {
 			entry, _ := m.known.Lookup("keepSecret")
 			args := entry.New()
 			args.Set(entry.In.Fields().ByName("label"), protoreflect.ValueOfString("remember me"))
@@ -87,8 +91,12 @@ func (m *mine) approvals() {
 				t.Fatal(err)
 			}
 		}
-		if _, err := m.s.Commands(t).Submit(t.Context(), &controlv1.SubmitRequest{DeviceIds: []string{m.device}, Action: action}); err != nil {
+		res, err := m.s.Commands(t).Submit(t.Context(), &controlv1.SubmitRequest{DeviceIds: []string{m.device}, Action: action})
+		if err != nil {
 			t.Fatal(err)
+		}
+		if n == 0 {
+			special = res.GetOutcomes()[0].GetApprovalId()
 		}
 	}
 	list, err := client.ListApprovals(t.Context(), &controlv1.ListApprovalsRequest{})
@@ -100,8 +108,13 @@ func (m *mine) approvals() {
 	} else {
 		m.said = append(m.said, shown)
 	}
-	for n, a := range list.GetApprovals() {
-		m.decide(client, n, a)
+	ways := []int{0, 1, 3, 4, 5}
+	for _, a := range list.GetApprovals() { // in whatever order: several may be of one moment
+		way := remembered
+		if a.GetApprovalId() != special {
+			way, ways = ways[0], ways[1:]
+		}
+		m.decide(client, way, a)
 	}
 	for n := 0; n < 2*asked-2; { // each pending, and then decided, but for the two that could not be
 		frame, err := watch.Receive()

@@ -10,7 +10,6 @@ import (
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 	"throwbar.dev/throwbar/gen/go/throwbar/agent/v1/agentv1connect"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
-	"throwbar.dev/throwbar/soak/soaktest"
 )
 
 // mortals are a crew whose server is a process that can be killed.
@@ -25,10 +24,7 @@ func newMortals(t *testing.T, url string) *mortals {
 	m := &mortals{crew: &crew{t: t, ids: map[string]string{}, plays: map[string]play{}}}
 	m.model = modeltest.NewServer(t)
 	m.model.SetRule(modeltest.Func(m.answer))
-	address, err := soaktest.FreeAddress(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := apptest.FreeAddress(t)
 	m.server = &victim{t: t, dir: t.TempDir(), url: url, address: address, model: m.model.URL}
 	m.begins()
 	t.Cleanup(m.kill)

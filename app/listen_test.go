@@ -137,7 +137,7 @@ func serveWith(t *testing.T, dir string, args ...string) *started {
 				s.url, s.key = m[1], m[2]
 				return s
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(5 * time.Minute): // a name that nobody knows takes long where nobody answers
 			t.Fatalf("neither listens nor ends: %s%s", s.out, s.errors)
 		}
 	}

@@ -16,7 +16,6 @@ import (
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 	"throwbar.dev/throwbar/gen/go/throwbar/agent/v1/agentv1connect"
 	controlv1 "throwbar.dev/throwbar/gen/go/throwbar/control/v1"
-	"throwbar.dev/throwbar/soak/soaktest"
 	"throwbar.dev/throwbar/store"
 )
 
@@ -32,10 +31,7 @@ type resumed struct {
 
 func newResumed(t *testing.T, url string, script func(device string) []modeltest.Step) *resumed {
 	t.Helper()
-	address, err := soaktest.FreeAddress(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := apptest.FreeAddress(t)
 	r := &resumed{victim: &victim{t: t, dir: t.TempDir(), url: url, address: address}, tape: &tape{opened: map[string]int{}}}
 	identities, err := apptest.Enrol(t.Context(), store.Config{Dir: r.dir, URL: url}, "http://"+address, 1)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/iotest"
 
@@ -250,17 +249,19 @@ func TestErrorBodies(t *testing.T) {
 // asked again.
 func TestReset(t *testing.T) {
 	t.Parallel()
-	const body = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi. \"}}]}\n\n" +
+	const first = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi. \"}}]}\n\n"
+	const body = first +
 		"data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"searchTabs\",\"arguments\":\"{}\"}}]}}]}\n\n"
 	server := modeltest.NewServer(t)
 	client := newClient(t, model.Config{BaseURL: server.URL})
-	for n := 60; n <= len(body); n += 7 {
+	for n := len(first) + 1; n <= len(body); n += 7 {
+		read := make(chan struct{}) // a reset may take with it what was sent before, and not read
 		reply := modeltest.Replay(body)
-		reply.CutAtByte, reply.Reset, reply.Seed = n, n%2 == 0, uint64(n)
+		reply.CutAtByte, reply.Reset, reply.Seed, reply.HoldAtByte, reply.Hold = n, n%2 == 0, uint64(n), len(first), read
 		server.Add(reply)
-		turn, err := client.Complete(t.Context(), withTool(ask("a"), tool("searchTabs")), model.Sink{})
-		lost := errors.Is(err, syscall.ECONNRESET) // which may take what was sent before with it
-		if !errors.Is(err, model.ErrCutOff) || !turn.CutOff || len(turn.Calls) > 0 || turn.Text != "Hi. " && !lost {
+		sink := model.Sink{OnText: func(string) { close(read) }}
+		turn, err := client.Complete(t.Context(), withTool(ask("a"), tool("searchTabs")), sink)
+		if !errors.Is(err, model.ErrCutOff) || !turn.CutOff || len(turn.Calls) > 0 || turn.Text != "Hi. " {
 			t.Errorf("cut at %d: %+v, %v", n, turn, err)
 		}
 	}

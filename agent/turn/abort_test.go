@@ -235,6 +235,7 @@ func (a *abortion) abort(b *modeltest.Server, choices []turn.Choice, tools *tool
 	a.stored.messages = []model.Message{{Role: model.RoleUser, Text: "do it"}}
 	hows := []string{"stop", "pause", "kill", "kill"}
 	b.SetRule(modeltest.Func(a.script))
+	var people sync.WaitGroup
 	for n := 0; ; n++ {
 		how := hows[a.roll(len(hows))]
 		if n == 4 {
@@ -256,10 +257,11 @@ func (a *abortion) abort(b *modeltest.Server, choices []turn.Choice, tools *tool
 			case 1:
 				a.world.answer(e, false)
 			default:
-				go a.world.answer(e, true)
+				people.Go(func() { a.world.answer(e, true) })
 			}
 		}
 	}
+	people.Wait()
 	a.check()
 	a.at, a.dead, a.act, a.steered = 0, false, nil, 2
 	a.stored.messages = append(a.stored.messages, model.Message{Role: model.RoleUser, Text: "go on"})
@@ -294,7 +296,7 @@ func (a *abortion) check() {
 	if err := model.Lint(model.Repair(a.stored.messages)); err != nil {
 		t.Error(err)
 	}
-	for what, n := range a.world.runs {
+	for what, n := range a.world.done() {
 		if n != 1 {
 			t.Errorf("%s was done %d times", what, n)
 		}

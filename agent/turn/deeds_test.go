@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -235,9 +236,12 @@ func (d *deeds) Call(_ context.Context, call turn.FacilityCall) (proto.Message, 
 	return &agentv1.Undo_Result{UndoneCommandIds: []string{"c"}}, nil
 }
 
-// times are how often each thing was done.
-func (d *deeds) times(url string) int {
+// done are how often each thing was done.
+func (d *deeds) done() map[string]int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.runs[url]
+	return maps.Clone(d.runs)
 }
+
+// times is how often one thing was done.
+func (d *deeds) times(url string) int { return d.done()[url] }

@@ -110,7 +110,7 @@ func TestACallIsReadAsItWasMeantAfterARestart(t *testing.T) {
 				defer cancel(nil)
 				j := &halting{journal: &journal{}, left: 1, kill: func() { cancel(turn.ErrShutdown) }}
 				if begun {
-					j.left, world.halt = 2, func() { cancel(turn.ErrShutdown); j.left = 0 }
+					j.left, world.halt = 2, func() { j.left = 0; cancel(turn.ErrShutdown) } // in this order: the turn goes on with the second
 				}
 				task := turn.Task{
 					Workspace: "w", Conversation: "c1", Root: "c1", TurnID: "t1", Durable: true, Journal: j,

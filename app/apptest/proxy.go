@@ -40,6 +40,7 @@ type Proxy struct {
 	all      sync.WaitGroup
 	accepted atomic.Int64
 	passed   [2]atomic.Int64
+	lost     [2]atomic.Int64
 
 	mu      sync.Mutex
 	faults  [2]Fault              // guarded by mu
@@ -103,6 +104,18 @@ func (p *Proxy) Retarget(target string) {
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.resetLocked()
+}
+
+// Renew resets every open connection and mends both ways in one: no connection that comes next loses anything to the fault.
+func (p *Proxy) Renew() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = [2]Fault{}
+	p.resetLocked()
+}
+
+func (p *Proxy) resetLocked() {
 	for conn := range p.open { // all before the first is closed: its carrier then closes the other end at once, which would end it in order
 		if tcp, ok := conn.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0)
@@ -121,6 +134,9 @@ func (p *Proxy) Accepted() int { return int(p.accepted.Load()) }
 // Passed is how many bytes went one way so far.
 func (p *Proxy) Passed(way Way) int64 { return p.passed[way].Load() }
 
+// Lost is how many bytes of one way were thrown away so far by Fault.Drop.
+func (p *Proxy) Lost(way Way) int64 { return p.lost[way].Load() }
+
 func (p *Proxy) changeLocked() {
 	close(p.changed)
 	p.changed = make(chan struct{})
@@ -130,9 +146,8 @@ func (p *Proxy) close() {
 	_ = p.listener.Close()
 	p.mu.Lock()
 	p.closed = true
-	p.faults = [2]Fault{}
 	p.mu.Unlock()
-	p.Reset()
+	p.Renew()
 	p.all.Wait()
 }
 
@@ -236,6 +251,7 @@ func (p *Proxy) pass(way Way, to, from net.Conn, scan *frames, piece []byte) boo
 			part = scan.without(part, f.Data)
 		}
 		if f.Drop {
+			p.lost[way].Add(int64(len(part)))
 			continue
 		}
 		p.passed[way].Add(int64(len(part)))

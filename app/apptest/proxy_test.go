@@ -120,6 +120,7 @@ func TestAProxySwallowsAfterBytes(t *testing.T) {
 	conn := dialProxy(t, p)
 	say(t, conn, "abcdefgh")
 	hear(t, conn, "abcd")
+	apptest.Eventually(t, "the rest is swallowed", func() bool { return p.Lost(apptest.ToServer) == 4 })
 	deaf(t, conn)
 	p.Mend()
 	say(t, conn, "ij")
@@ -161,6 +162,14 @@ func TestAProxyResetsAndRefuses(t *testing.T) {
 		t.Errorf("after the reset: %v", err)
 	}
 	p.Mend()
+	conn = dialProxy(t, p)
+	say(t, conn, "z")
+	hear(t, conn, "z")
+	p.Freeze()
+	p.Renew()
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("after the renewal: %v", err)
+	}
 	p.Refuse(true)
 	refused, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", p.Address)
 	if err == nil {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"throwbar.dev/throwbar/app"
 	"throwbar.dev/throwbar/app/apptest"
@@ -66,9 +68,13 @@ func TestR08AnIdleDeviceIsCheap(t *testing.T) {
 	before, idle := memory()
 	f := run(t, address, identities, nil)
 	apptest.Eventually(t, "all devices are connected", func() bool { return links() == devices })
-	held, many := memory()
+	var perDevice, goroutines float64
+	soon(func() bool { // what has begun a moment ago holds more for a while
+		held, many := memory()
+		perDevice, goroutines = (held-before)/devices, (many-idle)/devices
+		return (perDevice <= most || raced) && goroutines <= 3.1
+	})
 	rss := metric(t, address, token, "process_resident_memory_bytes")
-	perDevice, goroutines := (held-before)/devices, (many-idle)/devices
 	t.Logf("%.1f KiB and %.2f goroutines for each idle device; %.1f MiB resident in all", perDevice/1024, goroutines, rss/(1<<20))
 	if perDevice > most && !raced {
 		t.Errorf("an idle device costs %.1f KiB, the limit is %d", perDevice/1024, most>>10)
@@ -80,8 +86,21 @@ func TestR08AnIdleDeviceIsCheap(t *testing.T) {
 	apptest.Eventually(t, "all devices are gone", func() bool {
 		return links() == 0 && metric(t, address, token, "go_goroutines") < idle+20
 	})
-	if after, _ := memory(); after > before+devices*8<<10 {
-		t.Errorf("%.1f KiB of each device stay behind", (after-before)/devices/1024)
+	var stays float64
+	soon(func() bool {
+		after, _ := memory()
+		stays = (after - before) / devices
+		return stays <= 8<<10
+	})
+	if stays > 8<<10 {
+		t.Errorf("%.1f KiB of each device stay behind", stays/1024)
+	}
+}
+
+// soon measures until what it measures is as it should be, or half a minute is over.
+func soon(measure func() bool) {
+	for late := time.Now().Add(30 * time.Second); !measure() && time.Now().Before(late); {
+		<-time.After(100 * time.Millisecond)
 	}
 }
 
@@ -110,10 +129,12 @@ func TestACommandForADeviceThatIsAwayWaits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	identity := apptest.Seed(t, dir, 1)[0]
-	s := apptest.Start(t, app.Config{DataDir: dir})
+	cfg := unhurried()
+	cfg.DataDir = dir
+	s := apptest.Start(t, cfg)
 	newGateway(t, s.URL, 0).dial(t, identity, &devicev1.Hello{})
 	s.Stop()
-	s = apptest.Start(t, app.Config{DataDir: dir})
+	s = apptest.Start(t, cfg)
 	done := make(chan *controlv1.DispatchResponse, 1)
 	go func() {
 		res, err := s.Commands(t).Dispatch(t.Context(), opening(identity.DeviceID, "https://a.example/"))
@@ -171,16 +192,21 @@ func TestMetricsAreGuardedAndNameNobody(t *testing.T) {
 			t.Errorf("status %d, want %d", status, want)
 		}
 	}
-	status, body := get(s.Owner)
-	for _, want := range []string{
+	all := []string{
 		`throwbar_links{transport="bidi"} 1`, `throwbar_links_opened_total{transport="bidi"} 1`,
 		`throwbar_dispatch_seconds_count{command="openTab",state="succeeded"} 1`, `throwbar_dispatch_sent_age_seconds_count{command="openTab"} 1`,
 		"throwbar_link_frames_sent_total", "throwbar_store_write_seconds_count", "throwbar_store_queue", "go_goroutines",
 		"process_resident_memory_bytes", "throwbar_http_streams", "throwbar_http_connections", "throwbar_link_queue_frames",
-	} {
-		if !strings.Contains(body, want) {
-			t.Errorf("status %d: no %s", status, want)
-		}
+	}
+	var body string
+	var missing []string
+	soon(func() bool { // an answer may be there before it is counted
+		_, body = get(s.Owner)
+		missing = slices.DeleteFunc(slices.Clone(all), func(want string) bool { return strings.Contains(body, want) })
+		return len(missing) == 0
+	})
+	if len(missing) > 0 {
+		t.Errorf("no %q in %s", missing, body)
 	}
 	if strings.Contains(body, s.identity.DeviceID) || strings.Contains(body, "device 0") || strings.Contains(body, "a.example") {
 		t.Error("the metrics name a device or an address")

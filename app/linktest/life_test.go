@@ -61,7 +61,7 @@ func cuts() map[string]cut {
 		t.Helper()
 		apptest.Eventually(t, "the command is "+want.String(), func() bool { return s.state(t, cutURL) == want })
 	}
-	reset := func(s *setup) { s.proxy.Reset(); s.proxy.Mend() }
+	reset := func(s *setup) { s.proxy.Renew() }
 	lose := func(way apptest.Way, f apptest.Fault) func(*setup) { return func(s *setup) { s.proxy.Set(way, f) } }
 	when := func(state controlv1.State) func(*testing.T, *setup) {
 		return func(t *testing.T, s *setup) { is(t, s, state); reset(s) }

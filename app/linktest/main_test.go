@@ -176,11 +176,8 @@ func (e *effects) OpenTab(ctx context.Context, a *commandv1.OpenTab) (*commandv1
 		return nil, err
 	}
 	fmt.Println("ran", a.GetUrl())
-	if strings.Contains(a.GetUrl(), "wait") { // long enough for a kill between the effect and its outcome
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Second):
-		}
+	if strings.Contains(a.GetUrl(), "wait") { // for a kill between the effect and its outcome, however long that takes to come
+		<-ctx.Done()
 	}
 	return &commandv1.OpenTab_Result{TabId: "x", Url: a.GetUrl()}, nil
 }

@@ -130,9 +130,12 @@ func (s *setup) online(t *testing.T) bool {
 	return res.GetDevices()[0].GetOnline()
 }
 
+// ttl is how long a command may wait for its device: longer than any device here is away on a slow machine.
+const ttl = 4 * time.Minute
+
 func opening(device, url string) *controlv1.DispatchRequest {
 	return &controlv1.DispatchRequest{
-		DeviceIds: []string{device}, Ttl: durationpb.New(30 * time.Second),
+		DeviceIds: []string{device}, Ttl: durationpb.New(ttl),
 		Action: &commandv1.Action{Kind: &commandv1.Action_OpenTab{OpenTab: &commandv1.OpenTab{Url: url}}},
 	}
 }
@@ -177,6 +180,10 @@ func (s *setup) pending(t *testing.T) int {
 	return len(list.GetCommands())
 }
 
+// unhurried is a server that takes no link for dead because a test plays its other end by hand, and that says nothing in
+// between.
+func unhurried() app.Config { return app.Config{Heartbeat: time.Hour, Lease: 2 * time.Hour} }
+
 func quick() app.Config {
 	return app.Config{Heartbeat: 50 * time.Millisecond, Lease: 400 * time.Millisecond}
 }
@@ -199,8 +206,7 @@ func TestTrapG4PingsNoticeAFrozenPeer(t *testing.T) {
 	s.proxy.Freeze()
 	s.wait(t, false)
 	apptest.Eventually(t, "the server has noticed", func() bool { return !s.online(t) })
-	s.proxy.Reset()
-	s.proxy.Mend()
+	s.proxy.Renew()
 	s.wait(t, true)
 	apptest.Eventually(t, "it is back", func() bool { return s.online(t) })
 }
@@ -261,6 +267,7 @@ func TestR04ACommandInTheGapIsNotLost(t *testing.T) {
 func TestR05PingsAreNoLife(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
+	cfg.Lease = 2 * time.Second // many pings pass before it ends, also on a machine that is busy
 	cfg.PingAfter, cfg.PingTimeout = 20*time.Millisecond, time.Minute
 	s := prepare(t, cfg)
 	s.start(t, nil)
@@ -280,12 +287,11 @@ func TestR05PingsAreNoLife(t *testing.T) {
 	apptest.Eventually(t, "it is back", func() bool { return s.online(t) })
 }
 
-// R9: both directions carry something in every heartbeat, so that no proxy takes the link for idle; and when one does,
-// nothing is lost.
+// R9: both directions carry something in every heartbeat, so that no proxy takes the link for idle.
 func TestR09NoDirectionFallsSilent(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
-	cfg.Lease = 2 * time.Second // a machine that is busy for a moment is no silence
+	cfg.Lease = time.Hour // a machine that is busy is no silence
 	s := prepare(t, cfg)
 	s.start(t, nil)
 	s.wait(t, true)
@@ -298,8 +304,17 @@ func TestR09NoDirectionFallsSilent(t *testing.T) {
 	if n := s.proxy.Accepted(); n != 1 {
 		t.Errorf("%d connections while nothing happened", n)
 	}
-	// The proxy forgets one direction. A command that comes after the device has left for it is refused, which is no loss:
-	// the next round is quicker.
+}
+
+// R9, the rest: when a proxy forgets one direction all the same, nothing is lost. A command that comes after the device has
+// left for it is refused, which is no loss: the next round is quicker.
+func TestR09AForgottenDirectionLosesNothing(t *testing.T) {
+	t.Parallel()
+	cfg := quick()
+	cfg.Lease = 2 * time.Second
+	s := prepare(t, cfg)
+	s.start(t, nil)
+	s.wait(t, true)
 	const rounds = 20
 	for n := range rounds {
 		url := fmt.Sprint("https://a.example/", n)
@@ -383,8 +398,7 @@ func TestR14BothSidesAgreeAfterCuts(t *testing.T) {
 		if round%2 == 0 {
 			s.proxy.Set(apptest.Way(round/2%2), apptest.Fault{After: int64(100 * round), Drop: true})
 		}
-		s.proxy.Reset()
-		s.proxy.Mend()
+		s.proxy.Renew()
 		s.wait(t, true)
 	}
 	for i, out := range outcomes {

@@ -172,7 +172,7 @@ func TestR10AWrongClockChangesNothing(t *testing.T) {
 	for name, skew := range map[string]time.Duration{"ahead": 24 * time.Hour, "behind": -24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := prepare(t, app.Config{})
+			s := prepare(t, unhurried())
 			l := newGateway(t, s.URL, 0).dial(t, s.identity, &devicev1.Hello{Time: timestamppb.New(time.Now().Add(skew))})
 			res, err := s.client.Devices.ListDevices(t.Context(), &controlv1.ListDevicesRequest{})
 			if err != nil {
@@ -187,7 +187,7 @@ func TestR10AWrongClockChangesNothing(t *testing.T) {
 			}
 			first, second := s.dispatch(t, "https://a.example/"), (<-chan *controlv1.DeviceOutcome)(nil)
 			c := l.hear(t).GetCommand()
-			if left := c.GetTimeLeft().AsDuration(); left <= 0 || left > 30*time.Second {
+			if left := c.GetTimeLeft().AsDuration(); left <= 0 || left > ttl {
 				t.Errorf("time left %v", left)
 			}
 			second = s.dispatch(t, "https://b.example/")
@@ -216,7 +216,9 @@ func TestR16AStuckLinkDoesNotStallItsConnection(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	identities := apptest.Seed(t, dir, 2)
-	s := apptest.Start(t, app.Config{DataDir: dir})
+	cfg := unhurried()
+	cfg.DataDir = dir
+	s := apptest.Start(t, cfg)
 	g := newGateway(t, s.URL, 64<<10)
 	g.dial(t, identities[0], &devicev1.Hello{}) // never reads on
 	quick := g.dial(t, identities[1], &devicev1.Hello{})

@@ -27,6 +27,7 @@ func FuzzDecode(f *testing.F) {
 		`{"flags":{"1":true},"n":-5,"v":{"a":[1,null,"x"]},"pause":"1.5s","at":"2026-01-31T09:00:00Z","w":"9","mask":"a,b.c"}`,
 		`{"parts":"[{\"name\":\"a\"}]","yes":null,"l":[1]}`, `{"parts":{"name":"a"},"d":"\ud83d\ude00"}`, `{"n":1e3,"w":1.0}`, `{"parts":[{"b":"="}]}`,
 		`{"named":[{"key":"x","value":{"name":"a"}}],"flags":[{"key":1,"value":true},{"key":"1","value":false}],"n":null}`,
+		`{"flags":{"-0":true}}`, `{"parts":[{"d":"5."},{"d":"+5"},{"d":"05"}]}`,
 	} {
 		f.Add(seed)
 	}

@@ -2,6 +2,7 @@ package args
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/big"
@@ -118,7 +119,7 @@ func float(v *value, bits int) (float64, bool) {
 	case v.kind == text && (v.text == "NaN" || v.text == "Infinity" || v.text == "-Infinity"):
 		f, err := strconv.ParseFloat(strings.Replace(v.text, "Infinity", "Inf", 1), bits)
 		return f, err == nil
-	case v.kind == text && (v.text == "" || strings.Trim(v.text, "0123456789+-.eE") != ""):
+	case v.kind == text && (strings.Trim(v.text, "0123456789+-.eE") != "" || !json.Valid([]byte(v.text))):
 		return 0, false
 	case v.kind != number && v.kind != text:
 		return 0, false
@@ -185,6 +186,11 @@ func (d *decoder) key(fd protoreflect.FieldDescriptor, name, at string) (protore
 		v.kind = boolean
 	}
 	x, ok := read(fd, v)
+	switch fd.Kind() {
+	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind, protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
+		ok = ok && name != "-0" // a key without a sign has none at 0 either, unlike a value
+	default:
+	}
 	if !ok {
 		d.wrong(at, "expected a key that is %s", expectation(fd))
 		return protoreflect.MapKey{}, false
