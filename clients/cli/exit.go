@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"throwbar.dev/throwbar/clients/cli/term"
@@ -23,6 +24,25 @@ const (
 	Partial         = 7   // some items or some devices failed, or were left alone
 	Cancelled       = 130 // interrupted
 )
+
+// exitCodes is what the help says of them.
+func exitCodes() [][2]string {
+	meanings := []struct {
+		code int
+		text string
+	}{
+		{OK, "ok"}, {Failed, "failed"}, {Invalid, "the arguments are wrong"},
+		{Offline, "a device or the server cannot be reached"}, {Expired, "the time ran out"},
+		{Refused, "denied by a person, the policy, the device or the scope of the token"},
+		{Unauthenticated, "there is no token, or the server does not accept it"},
+		{Partial, "some devices or targets did it, others not"}, {Cancelled, "interrupted, or stopped"},
+	}
+	rows := make([][2]string, len(meanings))
+	for i, m := range meanings {
+		rows[i] = [2]string{strconv.Itoa(m.code), m.text}
+	}
+	return rows
+}
 
 var errInterrupted = errors.New("interrupted")
 
