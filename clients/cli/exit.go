@@ -31,11 +31,15 @@ func exitCodes() [][2]string {
 		code int
 		text string
 	}{
-		{OK, "ok"}, {Failed, "failed"}, {Invalid, "the arguments are wrong"},
-		{Offline, "a device or the server cannot be reached"}, {Expired, "the time ran out"},
+		{OK, "ok"},
+		{Failed, "failed"},
+		{Invalid, "the arguments are wrong"},
+		{Offline, "a device or the server cannot be reached"},
+		{Expired, "the time ran out"},
 		{Refused, "denied by a person, the policy, the device or the scope of the token"},
 		{Unauthenticated, "there is no token, or the server does not accept it"},
-		{Partial, "some devices or targets did it, others not"}, {Cancelled, "interrupted, or stopped"},
+		{Partial, "some devices or targets did it, others not"},
+		{Cancelled, "interrupted, or stopped"},
 	}
 	rows := make([][2]string, len(meanings))
 	for i, m := range meanings {
