@@ -2,6 +2,12 @@ package cli_test
 
 import (
 	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -128,4 +134,23 @@ func TestExtraVerbsGetTheirExamples(t *testing.T) {
 	t.Parallel()
 	extra := &cobra.Command{Use: "backup FILE", Short: "Copy", RunE: func(*cobra.Command, []string) error { return nil }}
 	do(t, run{args: []string{"backup", "--help"}, extra: []*cobra.Command{extra}}).check(t, 0, "Examples\n  throwbar backup ")
+}
+
+// TestServersThatAreNotTrusted says what to do about a certificate that nobody vouches for, and what a key looks like.
+func TestServersThatAreNotTrusted(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it logs the handshake that fails
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	words := []string{"devices", "--server", server.URL, "--token-file", token}
+	do(t, run{args: words}).check(t, 3, "is not trusted on this machine (x509: ", "give its key with --server-key, which `throwbar serve` prints")
+	do(t, run{args: append(words, "--server-key", "sha256:00")}).check(t, 2,
+		`--server-key "sha256:00" is no server key: a server key is sha256: and 64 hexadecimal digits`)
+	do(t, run{args: words, env: map[string]string{"THROWBAR_SERVER_KEY": "x"}}).check(t, 2, `THROWBAR_SERVER_KEY "x" is no server key: `)
 }

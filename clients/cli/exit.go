@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strconv"
@@ -115,6 +116,7 @@ func (p *program) explain(err error) (int, string) {
 func (p *program) explainCall(err error) (int, string) {
 	problem, ok := problemOf(err)
 	var stranger *throwbar.ServerKeyError
+	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &stranger):
 		return Offline, fmt.Sprintf("%s: %v", p.flags.server, stranger)
@@ -128,6 +130,9 @@ func (p *program) explainCall(err error) (int, string) {
 		return Offline, fmt.Sprintf("no server at %s: start one with `throwbar serve`", p.flags.server)
 	case problem.refused():
 		return Offline, fmt.Sprintf("no server at %s: the connection was refused", p.flags.server)
+	case errors.As(problem.way, &certificate):
+		return Offline, fmt.Sprintf("the certificate of the server at %s is not trusted on this machine (%v): if the server is yours, "+
+			"give its key with --server-key, which `throwbar serve` prints for one that it made itself", p.flags.server, certificate.Err)
 	case problem.way != nil:
 		return Offline, fmt.Sprintf("the server at %s cannot be reached: %v", p.flags.server, problem.way)
 	case problem.code == Unauthenticated:
