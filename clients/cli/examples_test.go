@@ -11,9 +11,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"throwbar.dev/throwbar/clients/cli"
 )
 
 // TestExamples reads the help of every verb, as a person does: each verb that does something has an example, and each
@@ -153,4 +156,37 @@ func TestServersThatAreNotTrusted(t *testing.T) {
 	do(t, run{args: append(words, "--server-key", "sha256:00")}).check(t, 2,
 		`--server-key "sha256:00" is no server key: a server key is sha256: and 64 hexadecimal digits`)
 	do(t, run{args: words, env: map[string]string{"THROWBAR_SERVER_KEY": "x"}}).check(t, 2, `THROWBAR_SERVER_KEY "x" is no server key: `)
+}
+
+// full is a disk without room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// TestOutputThatIsLost ends with an error where the standard output does not take what was written to it.
+func TestOutputThatIsLost(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{"version", "--help", "devices", "devices -o json", "tabs", "history -o json"} {
+		env := map[string]string{"THROWBAR_SERVER": f.url, "THROWBAR_TOKEN_FILE": token}
+		var aside buffer
+		code := cli.Run(t.Context(), strings.Fields(words), func(name string) string { return env[name] }, strings.NewReader(""), full{}, &aside)
+		if code != 1 || aside.String() != "throwbar: some of the output is lost: no space left on device\n" {
+			t.Errorf("%s: exit code %d, %q", words, code, aside.String())
+		}
+	}
+	e := f.run(t, "devices", "--output", "yaml") // what went wrong before is said, not this
+	e.check(t, 2, `--output "yaml"`)
+}
+
+// TestALineThatIsNoMessage says so of a line that no message can be.
+func TestALineThatIsNoMessage(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	do(t, run{server: f.url, args: []string{"chat"}, stdin: strings.NewReader(strings.Repeat("x", 2<<20))}).check(t, 2,
+		"throwbar: each line of the input is a message, and one is longer than 1.0 MiB")
 }

@@ -32,7 +32,10 @@ func (p *program) execute(ctx context.Context) int {
 		return p.end(ctx, err)
 	}
 	defer p.disconnect()
-	return p.end(ctx, root.ExecuteContext(ctx))
+	if err := root.ExecuteContext(ctx); err != nil {
+		return p.end(ctx, err)
+	}
+	return p.end(ctx, p.written.lost())
 }
 
 func (p *program) tree(ctx context.Context) (*cobra.Command, error) {
