@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"throwbar.dev/throwbar/clients/cli"
+	"throwbar.dev/throwbar/server/fault"
 	"throwbar.dev/throwbar/store"
 )
 
@@ -139,7 +140,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, ready func())
 		return errors.Join(err, web.Close())
 	}
 	s.hub.Drain(drainSpread)
-	endStreams(errors.New("the server stops"))
+	endStreams(fault.New(fault.Unavailable, "the server stops"))
 	shutCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownIn)
 	defer cancel()
 	err = errors.Join(err, ignoreTimeout(web.Shutdown(shutCtx)), web.Close())
