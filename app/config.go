@@ -28,7 +28,7 @@ const (
 	maxConfigFile  = 1 << 20
 	maxConfigDepth = 32
 
-	configHelp = "`FILE` with models, agents and their limits, in YAML (THROWBAR_CONFIG)"
+	configHelp = "`file` with models, agents and their limits, in YAML (THROWBAR_CONFIG)"
 )
 
 // fileConfig is a configuration file without problems.

@@ -48,7 +48,7 @@ func doctorCommand(env func(string) string, stdout io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say which hop of the way to your devices fails",
-		Long: "Walks the way from this program to your devices hop by hop (database, token file, connection, TLS, server, token, " +
+		Long: "Walks the way from this program to your devices hop by hop (database, token file, connection, TLS, server, " +
 			"devices, model, providers of models) and says of each whether it works and, if not, what to do.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

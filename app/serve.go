@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"throwbar.dev/throwbar/clients/cli"
+	"throwbar.dev/throwbar/server/fault"
 	"throwbar.dev/throwbar/store"
 )
 
@@ -40,7 +41,9 @@ func serveCommand(env func(string) string, stdout, stderr io.Writer) *cobra.Comm
 		Use:   "serve",
 		Short: "Run the server until it is interrupted",
 		Long: "Runs the server until it is interrupted: one port for Connect, gRPC and gRPC-Web, one folder for all data. " +
-			"On its first start it makes a token for its owner, which the other verbs read.",
+			"On its first start it makes a token for its owner, which the other verbs read.\n\n" +
+			"The models come from --config. Without it THROWBAR_MODEL names one, with its address in THROWBAR_MODEL_BASE_URL and the " +
+			"file of its key in THROWBAR_MODEL_KEY_FILE, or with OPENAI_API_KEY for OpenAI's own address.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), flags, env, stdout, stderr)
@@ -49,8 +52,8 @@ func serveCommand(env func(string) string, stdout, stderr io.Writer) *cobra.Comm
 	flags.listen.bind(cmd)
 	flags.database.bind(cmd, env)
 	cmd.Flags().StringVar(&flags.config, "config", env("THROWBAR_CONFIG"), configHelp)
-	cmd.Flags().StringVar(&flags.logLevel, "log-level", "info", "debug, info, warn or error")
-	cmd.Flags().StringVar(&flags.auditSync, "audit-sync", "effects", "which commands are on disk before they are acknowledged: effects (those "+
+	cmd.Flags().StringVar(&flags.logLevel, "log-level", "info", "least `level` that is logged: debug, info, warn or error")
+	cmd.Flags().StringVar(&flags.auditSync, "audit-sync", "effects", "which `commands` are on disk before they are acknowledged: effects (those "+
 		"that can destroy something) or all")
 	return cmd
 }
@@ -137,7 +140,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, ready func())
 		return errors.Join(err, web.Close())
 	}
 	s.hub.Drain(drainSpread)
-	endStreams(errors.New("the server stops"))
+	endStreams(fault.New(fault.Unavailable, "the server stops"))
 	shutCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownIn)
 	defer cancel()
 	err = errors.Join(err, ignoreTimeout(web.Shutdown(shutCtx)), web.Close())

@@ -82,9 +82,10 @@ func checkText(value *driver.NamedValue) error {
 // Driver is SQLite's.
 func (c *connector) Driver() driver.Driver { return &c.driver }
 
-// dsn is the file as a URI, so that any path works, with the settings of a connection.
+// dsn is the file as a URI, so that any path works, with the settings of a connection. The URI has no authority: the first
+// folder of a path that is not absolute would be taken for one.
 func dsn(path string, settings url.Values) string {
-	file := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: settings.Encode()}
+	file := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: settings.Encode()}
 	return file.String()
 }
 

@@ -45,7 +45,7 @@ func (p *program) approvalsListVerb() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "also those that were decided, expired or were withdrawn")
-	c.Flags().Uint32Var(&limit, "limit", historyRows, "most rows; 0 for all")
+	c.Flags().Uint32Var(&limit, "limit", historyRows, "most `rows`; 0 for all")
 	return c
 }
 

@@ -64,10 +64,10 @@ func (p *program) approveVerb() *cobra.Command {
 	set.StringVar(&ask.editJSON, "edit-json", "", "run it with the arguments of this `file` instead, as JSON; - reads the standard input")
 	set.StringVar(&ask.call, "call", "", "which call an edit is for, where an approval has several: the `id` of its command, or its device")
 	set.Var(choice{&ask.remember, []string{rememberHere, rememberAlways}}, "remember",
-		"do not ask again about calls like this, in this conversation or always: `conversation` or always")
+		"do not ask again about calls like this, `where`: conversation (this one only) or always")
 	set.StringArrayVar(&ask.patterns, "remember-arg", nil, "remember a shape in place of an exact argument: `path=pattern`, with * for any text; repeatable")
 	set.BoolVar(&ask.anyDevice, "any-device", false, "remember it for every device")
-	set.StringVar(&ask.expires, "expires", "", "how long it is remembered, for example 12h or 30d; 30d if left out: `time`")
+	set.StringVar(&ask.expires, "expires", "", "how long it is remembered, a `time` such as 12h or 30d; 30d if left out")
 	set.StringVar(&ask.reason, "reason", "", "why: `text` for whoever reads it later")
 	set.StringVar(&ask.hash, "hash", "", "approve only if this is still its `hash`, which `approvals show` prints")
 	set.BoolVarP(&ask.yes, "yes", "y", false, "do not ask before")

@@ -92,7 +92,7 @@ func (p *program) auditExport(ctx context.Context, ask *controlv1.ReadAuditReque
 	if err := toNewFile(file, write); err != nil {
 		return err
 	}
-	p.err.Line(term.Dim, "%s: %d entries, the last with the hash %x", file, w.Entries(), w.Head())
+	p.err.Line(term.Dim, "%s: %d %s, the last with the hash %x", file, w.Entries(), entries(w.Entries()), w.Head())
 	return nil
 }
 
@@ -233,13 +233,20 @@ func (p *program) showVerified(what string, answer *controlv1.VerifyAuditRespons
 	case answer.GetIntact() && answer.GetChecked() == 0:
 		p.out.Line(term.Plain, "%s has no entries.", what)
 	case answer.GetIntact():
-		p.out.Line(term.Green, "%s is intact: %d entries.", what, answer.GetChecked())
+		p.out.Line(term.Green, "%s is intact: %d %s.", what, answer.GetChecked(), entries(answer.GetChecked()))
 		p.out.Line(term.Plain, "hash of the last: %x", answer.GetHead())
 	case answer.GetFirstBad() == 0:
-		p.out.Line(term.Red, "%s is not intact, though all %d entries follow each other: %s", what, answer.GetChecked(), answer.GetProblem())
+		p.out.Line(term.Red, "%s is not intact, though all %d %s follow each other: %s", what, answer.GetChecked(), entries(answer.GetChecked()), answer.GetProblem())
 	default:
 		p.out.Line(term.Red, "%s is not intact: the first bad entry is %d: %s", what, answer.GetFirstBad(), answer.GetProblem())
-		p.out.Line(term.Plain, "%d entries before it are in order.", answer.GetChecked())
+		p.out.Line(term.Plain, "Entries before it that are in order: %d.", answer.GetChecked())
 	}
 	return failed
+}
+
+func entries(n uint64) string {
+	if n == 1 {
+		return "entry"
+	}
+	return "entries"
 }

@@ -63,7 +63,7 @@ func (p *program) callCommand(e *catalog.Entry) *cobra.Command {
 	set.StringSliceVar(&env.devices, "device", nil, "`device` to run it, by name or id; several with commas; all for "+
 		"every one that is online and runs it")
 	set.StringVar(&env.json, "json", "", "arguments as JSON `text`; - reads them from the standard input")
-	set.DurationVar(&env.ttl, "ttl", 0, fmt.Sprintf("time to live: nothing runs after it; %s if left out, at most %s",
+	set.DurationVar(&env.ttl, "ttl", 0, fmt.Sprintf("`time` to live: nothing runs after it; %s if left out, at most %s",
 		term.Span(e.TTL()), term.Span(e.MaxTTL())))
 	set.BoolVar(&env.dryRun, "dry-run", false, "say what would be done, and send nothing")
 	set.StringVar(&env.planHash, "plan-hash", "", "run only if this is still the plan that a dry run printed: its `hash`")

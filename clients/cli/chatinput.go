@@ -3,8 +3,11 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+
+	"throwbar.dev/throwbar/clients/cli/talk"
 )
 
 // line is one line of input, or why there is none.
@@ -28,9 +31,15 @@ func readLines(ctx context.Context, in io.Reader) <-chan line {
 				return
 			}
 		}
-		if err := scanner.Err(); err != nil {
+		err := scanner.Err()
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = Errorf(Invalid, "each line of the input is a message, and one is longer than %s", talk.Size(maxMessage))
+		} else if err != nil {
+			err = fmt.Errorf("read a message: %w", err)
+		}
+		if err != nil {
 			select {
-			case lines <- line{err: fmt.Errorf("read a message: %w", err)}:
+			case lines <- line{err: err}:
 			case <-ctx.Done():
 			}
 		}

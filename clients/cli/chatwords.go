@@ -66,11 +66,11 @@ func (c *chat) command(ctx context.Context, line string) error {
 }
 
 func (c *chat) wordHelp(context.Context, string) error {
-	t := term.Table{}
+	var rows [][2]string
 	for _, w := range c.words() {
-		t.Rows = append(t.Rows, []term.Cell{{Text: strings.TrimSpace(w.name + " " + w.takes), Style: term.Bold}, term.Text(w.does)})
+		rows = append(rows, [2]string{strings.TrimSpace(w.name + " " + w.takes), w.does})
 	}
-	c.program.err.Table(t)
+	helpPage{screen: c.program.err, width: min(c.program.err.Width, helpWidth)}.pairs(rows)
 	if c.program.editor.Load() != nil {
 		c.program.err.Line(term.Dim, "Up and Down bring back what was entered; Alt-Enter begins another line of a message; Enter sends it.")
 	}

@@ -75,6 +75,8 @@ func (c Config) Run(ctx context.Context) int {
 		out:    term.Detect(c.Stdout, c.Env, c.Terminal),
 		err:    term.Detect(c.Stderr, c.Env, c.Terminal),
 	}
+	p.written = &written{to: c.Stdout}
+	p.out.W = p.written
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer p.editor.leave() // where the run does not end by itself
@@ -113,6 +115,7 @@ type program struct {
 	Config
 
 	out, err *term.Screen
+	written  *written // what became of the output
 	flags    globals
 
 	connection *throwbar.Client // the API, once it was needed

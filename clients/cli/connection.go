@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"syscall"
@@ -14,8 +15,8 @@ func (p *program) api() (*throwbar.Client, error) {
 	if p.connection != nil {
 		return p.connection, nil
 	}
-	if p.flags.wrong != nil {
-		return nil, p.flags.wrong
+	if err := cmp.Or(p.flags.wrong, p.flags.wrongKey); err != nil {
+		return nil, err
 	}
 	token, err := p.flags.token(p.warn)
 	if err != nil {

@@ -54,7 +54,7 @@ type listAsk struct {
 func (ask *listAsk) bind(c *cobra.Command) {
 	c.Flags().BoolVar(&ask.archived, "archived", false, "the archived ones in place of the open ones")
 	c.Flags().BoolVar(&ask.all, "all", false, "the archived ones too")
-	c.Flags().Uint32Var(&ask.limit, "limit", conversationRows, "most rows; 0 for all")
+	c.Flags().Uint32Var(&ask.limit, "limit", conversationRows, "most `rows`; 0 for all")
 }
 
 func (p *program) conversationsListVerb() *cobra.Command {

@@ -190,7 +190,7 @@ func (p *program) conversationsCreateVerb() *cobra.Command {
 			return p.changed(answer, answer.GetConversation(), "begun: `throwbar chat --conversation HANDLE` talks in it")
 		},
 	}
-	c.Flags().StringVar(&title, "title", "", "its title; made from the first message if left out")
+	c.Flags().StringVar(&title, "title", "", "its `title`; made from the first message if left out")
 	c.Flags().StringVar(&agent, "agent", "", "begin it as this agent: `name`, as `throwbar agents` lists them")
 	ask.bind(p, c)
 	_ = c.RegisterFlagCompletionFunc("agent", p.completeAgents)

@@ -237,7 +237,7 @@ func (p *program) conversationsHistoryVerb() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().IntVar(&limit, "limit", defaultHistory, "the last messages: so many; 0 for all")
+	c.Flags().IntVar(&limit, "limit", defaultHistory, "the last messages, this `number` of them; 0 for all")
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "show what tools are asked and what they answer in full")
 	return c
 }

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"throwbar.dev/throwbar/clients/cli/term"
@@ -23,6 +25,29 @@ const (
 	Partial         = 7   // some items or some devices failed, or were left alone
 	Cancelled       = 130 // interrupted
 )
+
+// exitCodes is what the help says of them.
+func exitCodes() [][2]string {
+	meanings := []struct {
+		code int
+		text string
+	}{
+		{OK, "ok"},
+		{Failed, "failed"},
+		{Invalid, "the arguments are wrong"},
+		{Offline, "a device or the server cannot be reached"},
+		{Expired, "the time ran out"},
+		{Refused, "denied by a person, the policy, the device or the scope of the token"},
+		{Unauthenticated, "there is no token, or the server does not accept it"},
+		{Partial, "some devices or targets did it, others not"},
+		{Cancelled, "interrupted, or stopped"},
+	}
+	rows := make([][2]string, len(meanings))
+	for i, m := range meanings {
+		rows[i] = [2]string{strconv.Itoa(m.code), m.text}
+	}
+	return rows
+}
 
 var errInterrupted = errors.New("interrupted")
 
@@ -91,6 +116,7 @@ func (p *program) explain(err error) (int, string) {
 func (p *program) explainCall(err error) (int, string) {
 	problem, ok := problemOf(err)
 	var stranger *throwbar.ServerKeyError
+	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &stranger):
 		return Offline, fmt.Sprintf("%s: %v", p.flags.server, stranger)
@@ -104,6 +130,9 @@ func (p *program) explainCall(err error) (int, string) {
 		return Offline, fmt.Sprintf("no server at %s: start one with `throwbar serve`", p.flags.server)
 	case problem.refused():
 		return Offline, fmt.Sprintf("no server at %s: the connection was refused", p.flags.server)
+	case errors.As(problem.way, &certificate):
+		return Offline, fmt.Sprintf("the certificate of the server at %s is not trusted on this machine (%v): if the server is yours, "+
+			"give its key with --server-key, which `throwbar serve` prints for one that it made itself", p.flags.server, certificate.Err)
 	case problem.way != nil:
 		return Offline, fmt.Sprintf("the server at %s cannot be reached: %v", p.flags.server, problem.way)
 	case problem.code == Unauthenticated:

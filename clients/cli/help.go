@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	helpWidth = 100
-	textLeast = 30
+	helpWidth  = 100
+	textLeast  = 30
+	textIndent = 6
 )
 
 // help writes the help text of a verb. Comments of a foreign catalogue are in it, so that all of it is made visible.
@@ -34,8 +35,13 @@ func (p *program) help(c *cobra.Command, _ []string) {
 	if c.HasAvailableInheritedFlags() {
 		h.flags("Global flags", c.InheritedFlags())
 	}
+	if !c.HasParent() {
+		h.head("Exit codes")
+		h.pairs(exitCodes())
+	}
 	if c.HasAvailableSubCommands() {
-		h.screen.Print(fmt.Sprintf("\n`%s <verb> --help` explains a verb.\n", c.CommandPath()))
+		h.screen.Print("\n")
+		h.paragraphs(fmt.Sprintf("`%s <verb> --help` explains a verb.", c.CommandPath()))
 	}
 }
 
@@ -122,15 +128,24 @@ func (h helpPage) flags(title string, set *pflag.FlagSet) {
 	}
 }
 
-// pairs writes names with their texts beside them.
+// pairs writes names with their texts beside them, or under them where the window has no room for that.
 func (h helpPage) pairs(rows [][2]string) {
 	column := 0
 	for _, row := range rows {
-		column = max(column, min(term.Width(row[0]), h.width-textLeast))
+		column = max(column, term.Width(term.Visible(row[0])))
+	}
+	if h.width-column-4 < textLeast {
+		for _, row := range rows {
+			h.screen.Print("  " + term.Visible(row[0]) + "\n")
+			for _, line := range term.Wrap(term.VisibleText(row[1]), max(h.width-textIndent, textLeast/2)) {
+				h.screen.Print(strings.Repeat(" ", textIndent) + line + "\n")
+			}
+		}
+		return
 	}
 	for _, row := range rows {
 		name := term.Visible(row[0])
-		lines := term.Wrap(term.VisibleText(row[1]), max(h.width-column-4, textLeast))
+		lines := term.Wrap(term.VisibleText(row[1]), h.width-column-4)
 		if len(lines) == 0 {
 			lines = []string{""}
 		}

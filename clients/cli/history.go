@@ -32,7 +32,7 @@ func (p *program) historyVerb() *cobra.Command {
 	}
 	c.Flags().StringVar(&device, "device", "", "only commands of this `device`, by name or id")
 	c.Flags().BoolVar(&pending, "pending", false, "only commands that have not ended")
-	c.Flags().Uint32Var(&limit, "limit", historyRows, "most rows; 0 for all")
+	c.Flags().Uint32Var(&limit, "limit", historyRows, "most `rows`; 0 for all")
 	_ = c.RegisterFlagCompletionFunc("device", p.completeDevices)
 	c.AddCommand(&cobra.Command{
 		Use:   "show COMMAND-ID",

@@ -195,7 +195,7 @@ func (p *program) policyRuleVerb(verdict controlv1.Verdict, use, short string) *
 	set.StringArrayVar(&f.arguments, "arg", nil, "only where an argument has a value of a shape, as `path=pattern`; may be repeated")
 	set.StringVar(&f.device, "device", "", "only on this `device`, by name or id")
 	set.StringVar(&f.conversation, "conversation", "", "only commands of the conversation with this `id`")
-	set.StringVar(&f.origin, "origin", "", "only commands from here: interactive or background `origin`")
+	set.StringVar(&f.origin, "origin", "", "only commands of this `origin`: interactive or background")
 	set.StringVar(&f.principal, "principal", "", "only commands of the token or conversation with this `id`")
 	set.StringVar(&f.expires, "expires", "", "stop to count after this `time`, as in 12h, 30d or 2026-12-31T18:00:00Z")
 	set.StringVar(&f.note, "note", "", "what it is for, as `text`")
@@ -367,8 +367,8 @@ func (p *program) policySettingsVerb() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&within, "within", "", "`time` to decide, as in 12h or 3d; default for 72h")
-	c.Flags().StringVar(&interactive, "interactive", "", "where somebody waits for the command and nobody can decide: wait, refuse or default `word`")
-	c.Flags().StringVar(&background, "background", "", "where nobody waits for the command and nobody can decide: wait, refuse or default `word`")
+	c.Flags().StringVar(&interactive, "interactive", "", "where somebody waits for the command and nobody can decide, one `word`: wait, refuse or default")
+	c.Flags().StringVar(&background, "background", "", "where nobody waits for the command and nobody can decide, one `word`: wait, refuse or default")
 	return c
 }
 

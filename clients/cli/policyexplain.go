@@ -42,7 +42,7 @@ func (p *program) explainCommand(e *catalog.Entry) *cobra.Command {
 		"that is online and runs it")
 	set.StringVar(&as.json, "json", "", "arguments as JSON `text`; - reads them from the standard input")
 	set.StringVar(&as.conversation, "conversation", "", "as if the conversation with this `id` sent it")
-	set.StringVar(&as.origin, "origin", "", "as if it came from here: interactive or background `origin`; interactive if left out")
+	set.StringVar(&as.origin, "origin", "", "as if it were of this `origin`: interactive or background; interactive if left out")
 	set.StringVar(&as.principal, "principal", "", "as if the token or conversation with this `id` sent it; you if left out")
 	if e.FixesDevice() {
 		c.Flag("device").Hidden = true

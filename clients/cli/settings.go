@@ -59,7 +59,8 @@ type globals struct {
 	plaintext bool   // a token may go to another machine over http
 	tokenFile string
 	output    string
-	wrong     error // what is wrong with the address or the key in the environment
+	wrong     error // what is wrong with the address in the environment
+	wrongKey  error // what is wrong with the key in the environment
 	env       func(string) string
 }
 
@@ -76,10 +77,11 @@ func (g *globals) bind(set *pflag.FlagSet) {
 		g.server, g.wrong = server, Errorf(Invalid, "THROWBAR_SERVER %q %w", server, err)
 	}
 	set.Var(address{g}, "server", "`address` of the server (THROWBAR_SERVER)")
-	g.serverKey = ""
+	g.serverKey, g.wrongKey = "", nil
 	if key := g.env("THROWBAR_SERVER_KEY"); key != "" {
-		if err := (serverKey{g}).Set(key); err != nil && g.wrong == nil {
-			g.wrong = Errorf(Invalid, "THROWBAR_SERVER_KEY %q: %w", key, err)
+		if err := (serverKey{g}).Set(key); err != nil {
+			// It is kept: a key that cannot be read must not become none, which any certificate would do for.
+			g.serverKey, g.wrongKey = key, Errorf(Invalid, "THROWBAR_SERVER_KEY %q %w", key, err)
 		}
 	}
 	set.Var(serverKey{g}, "server-key", "`fingerprint` of the server's public key: no other server is talked to (THROWBAR_SERVER_KEY)")
@@ -209,9 +211,9 @@ func (k serverKey) Type() string { return "string" }
 func (k serverKey) Set(text string) error {
 	key, err := throwbar.ParseServerKey(text)
 	if err != nil {
-		return err
+		return fmt.Errorf("is no server key: %w", err)
 	}
-	k.g.serverKey = key
+	k.g.serverKey, k.g.wrongKey = key, nil
 	return nil
 }
 

@@ -32,7 +32,7 @@ func (p *program) tabsVerb() *cobra.Command {
 	c.Flags().StringVar(&ask.device, "device", "", "only this `device`, by name or id")
 	c.Flags().StringVar(&ask.query, "query", "", "only tabs with these `words` in title or address")
 	c.Flags().StringVar(&ask.window, "window-id", "", "only this window, by `id`")
-	c.Flags().Uint32Var(&ask.limit, "limit", defaultRows, "most rows; 0 for all")
+	c.Flags().Uint32Var(&ask.limit, "limit", defaultRows, "most `rows`; 0 for all")
 	_ = c.RegisterFlagCompletionFunc("device", p.completeDevices)
 	return c
 }

@@ -65,7 +65,7 @@ func (p *program) tokenCreateVerb() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&name, "name", "", "what it is for, as `text` (required)")
-	c.Flags().StringVar(&scope, "scope", "", "what its bearer may do: viewer, operator, owner or hook (required) `scope`")
+	c.Flags().StringVar(&scope, "scope", "", "what its bearer may do, a `scope`: viewer, operator, owner or hook (required)")
 	c.Flags().DurationVar(&ttl, "ttl", 0, "how long it works, as a `time` like 720h; until it is revoked if left out")
 	c.Flags().StringVar(&file, "file", "", "write the secret to this new `file` instead of showing it")
 	_ = c.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(scopes, cobra.ShellCompDirectiveNoFileComp))

@@ -32,7 +32,10 @@ func (p *program) execute(ctx context.Context) int {
 		return p.end(ctx, err)
 	}
 	defer p.disconnect()
-	return p.end(ctx, root.ExecuteContext(ctx))
+	if err := root.ExecuteContext(ctx); err != nil {
+		return p.end(ctx, err)
+	}
+	return p.end(ctx, p.written.lost())
 }
 
 func (p *program) tree(ctx context.Context) (*cobra.Command, error) {
@@ -78,6 +81,7 @@ func (p *program) tree(ctx context.Context) (*cobra.Command, error) {
 		root.AddCommand(verb)
 	}
 	root.SetHelpCommand(p.helpVerb())
+	exemplify(root)
 	strict(root)
 	return root, nil
 }
@@ -168,6 +172,11 @@ func (p *program) unknownVerb(c *cobra.Command, word string) error {
 
 // flagError names the flag, or the verb before it, that was probably meant.
 func (p *program) flagError(c *cobra.Command, err error) error {
+	var bare *pflag.ValueRequiredError
+	if errors.As(err, &bare) {
+		word, _ := pflag.UnquoteUsage(bare.GetFlag())
+		return Errorf(Invalid, "--%s needs a value (%s): `%s --help` says which", bare.GetFlag().Name, word, c.CommandPath())
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return &Exit{Code: Invalid, Err: tidyFlagError(err)}
@@ -201,6 +210,8 @@ func tidyFlagError(err error) error {
 func tidyNumber(kind string, err error) error {
 	var number *strconv.NumError
 	switch {
+	case kind == "duration" && strings.HasPrefix(err.Error(), "time: "): // the words of the package that reads it
+		return errors.New("is no duration such as 90s, 15m or 720h")
 	case !errors.As(err, &number):
 		return err
 	case errors.Is(err, strconv.ErrRange):

@@ -52,6 +52,9 @@ func code(c fault.Code) connect.Code {
 func toConnect(ctx context.Context, log *slog.Logger, procedure string, err error) error {
 	var authored *connect.Error
 	var known *fault.Error
+	if errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &known) {
+		err = known // the server ended the call, and says why; its caller did not
+	}
 	switch {
 	case err == nil, errors.Is(err, io.EOF):
 		return err

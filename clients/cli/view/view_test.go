@@ -30,12 +30,17 @@ func TestFold(t *testing.T) {
 		`[]`:                                              "[0]",
 		`[[1,2]]`:                                         "[2]",
 		`[{"a":1}]`:                                       "[1]",
-		`"text"`:                                          "text",
-		`null`:                                            "null",
-		`{"a":1} more`:                                    `{"a":1} more`,
-		`{"a":`:                                           `{"a":`,
-		"plain\n":                                         "plain",
-		"":                                                "",
+		`{"devices":[{"deviceId":"x","deviceName":"a","closedCount":10,"savedIds":["1","2"]},{"deviceId":"y","deviceName":"b","error":{"code":"offline","message":"b is offline"}}],"n":1}`: "devices=[a: closedCount=10 savedIds=[2], b: b is offline] n=1",
+		`{"devices":[{"deviceName":"a"},{"deviceName":"b"},{"deviceName":"c"},{"deviceName":"d"}]}`:                                                                                         "devices=[4]",
+		`{"devices":[{"deviceId":"x","name":"a"},{"deviceId":"y","name":"b"}],"total":2}`:                                                                                                   "devices=[2] total=2",
+		`{"devices":[{"deviceId":"x","deviceName":"a","error":{"n":1}}]}`:                                                                                                                   "devices=[a: error={1}]",
+		`{"devices":[],"x":{"devices":[{"deviceName":"a"}]}}`:                                                                                                                               "devices=[0] x=devices=[1]",
+		`"text"`:       "text",
+		`null`:         "null",
+		`{"a":1} more`: `{"a":1} more`,
+		`{"a":`:        `{"a":`,
+		"plain\n":      "plain",
+		"":             "",
 	} {
 		if got := view.Fold(in); got != want {
 			t.Errorf("Fold(%s) = %q, want %q", in, got, want)
