@@ -19,8 +19,12 @@ export async function pairBrowser(
   await page.waitForSelector("#check-word");
   expect(await page.textContent("#check-word")).toBe(checkWord);
   await page.waitForSelector('#state[data-state="online"]');
-  const { devices } = await api.devices.listDevices({ onlineOnly: true });
-  const device = devices.find((each) => each.name === name);
-  expect(device, JSON.stringify(devices.map(({ name: known, agent }) => [known, agent]))).toBeDefined();
-  return { deviceId: device?.deviceId ?? "", page };
+  let deviceId = "";
+  const online = async () => {
+    const { devices } = await api.devices.listDevices({ onlineOnly: true });
+    deviceId = devices.find((each) => each.name === name)?.deviceId ?? "";
+    return devices.map((each) => each.name);
+  };
+  await expect.poll(online, { timeout: 20_000, interval: 50 }).toContain(name);
+  return { deviceId, page };
 }

@@ -97,6 +97,7 @@ export const asking: readonly BrowserCase[] = [
     run: async (stage) => {
       const [a, b, p] = [await stage.openGuarded("a"), await stage.openGuarded("b"), await stage.open("p")];
       const ended = await stage.ended(stage.browser.tabs.remove([a, b, p]));
+      await stage.world.asked(2);
       const before = await stage.tabNames();
       await stage.world.answer("leave");
       return [ended, before, await stage.view()];
