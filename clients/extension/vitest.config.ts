@@ -6,7 +6,7 @@ export default defineConfig({
   test: {
     reporters: ["default", "./e2e/harness/again.ts"],
     projects: [
-      { test: { name: "unit", include: ["test/**/*.test.{ts,tsx}"] } },
+      { test: { name: "unit", include: ["test/**/*.test.{ts,tsx}"], testTimeout: 60 * second } },
       {
         test: {
           name: "e2e",
