@@ -252,7 +252,7 @@ export class CommandStage extends Stage {
       create(CommandRequestSchema, {
         commandId: id,
         action: { kind },
-        timeLeft: durationFromMs(short ? this.world.shortMs : 20_000),
+        timeLeft: durationFromMs(short ? this.world.shortMs : 60_000),
         attempt: 1,
         saved: saved.map((tab): SavedTab => create(SavedTabSchema, tab)),
       }),
