@@ -58,7 +58,11 @@ async function say(text: string): Promise<void> {
 const waiting = (count: string, page = panel) => expect.poll(() => page.textContent("#waiting"), soon).toBe(count);
 
 test("with the keyboard alone: write, send, read, approve, go to another conversation and back", async () => {
+  await f.closeSites();
   await f.open(...videos, ...others);
+  await panel.click("#new");
+  await panel.reload(); // nothing has the focus
+  await panel.waitForSelector("#message:enabled");
   await panel.bringToFront();
   await panel.keyboard.press("Tab");
   expect(await focused(panel)).toBe("Go to the message field");
@@ -103,7 +107,7 @@ test("with the keyboard alone: write, send, read, approve, go to another convers
   await panel.keyboard.type("youtube");
   await expect
     .poll(() => panel.locator(".conversation").allTextContents(), soon)
-    .toEqual([expect.stringContaining("YouTube")]);
+    .toSatisfy((all: string[]) => all.length > 0 && all.every((each) => each.includes("YouTube")));
   await panel.keyboard.press("ArrowDown");
   await panel.keyboard.press("Enter");
   await expect.poll(() => panel.locator(".agent li").count(), soon).toBe(2);

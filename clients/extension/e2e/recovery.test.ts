@@ -19,6 +19,9 @@ afterAll(async () => {
   await f?.stop();
 });
 
+/** A worker that hangs was not stopped yet. */
+let hanging = false;
+
 /** The questions of pages that nobody has answered yet. */
 let dialogs: Dialog[] = [];
 
@@ -27,6 +30,10 @@ afterEach(async () => {
     await dialog.dismiss().catch(() => {}); // one of a page that is gone
   }
   dialogs = [];
+  if (hanging) {
+    await f.browser.killWorker(f.page);
+    hanging = false;
+  }
 });
 
 beforeEach(async () => {
@@ -45,6 +52,7 @@ async function openGuarded() {
 /** Makes a call of the browser's API in the worker hang: before it does anything, or after it has done all. */
 async function hang(method: "create" | "remove", when: "before" | "after"): Promise<void> {
   const worker = await f.browser.worker();
+  hanging = true;
   await worker.evaluate(
     ([name, at]) => {
       const tabs = chrome.tabs as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>;
@@ -70,6 +78,7 @@ async function killHanging(): Promise<void> {
     }
   });
   await f.browser.killWorker(f.page);
+  hanging = false;
 }
 
 const realCount = async (url: string) => (await f.realTabs()).filter((tab) => tab.url === url).length;
