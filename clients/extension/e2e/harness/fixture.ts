@@ -77,16 +77,13 @@ export class Fixture {
   async closeOthers(): Promise<void> {
     await this.whole();
     const left = async () => {
-      for (const page of this.browser.context.pages()) {
-        if (page !== this.page) {
-          await page.close({ runBeforeUnload: false });
-        }
-      }
+      const others = this.browser.context.pages().filter((page) => page !== this.page);
+      await Promise.all(others.map((page) => page.close({ runBeforeUnload: false })));
       return this.page.evaluate(async () => {
         const own = (await chrome.tabs.getCurrent())?.id;
-        const others = (await chrome.tabs.query({})).flatMap(({ id }) => (id === undefined || id === own ? [] : [id]));
-        void chrome.tabs.remove(others).catch(() => {});
-        return others.length;
+        const rest = (await chrome.tabs.query({})).flatMap(({ id }) => (id === undefined || id === own ? [] : [id]));
+        void chrome.tabs.remove(rest).catch(() => {});
+        return rest.length;
       });
     };
     await expect.poll(left, soon).toBe(0);
