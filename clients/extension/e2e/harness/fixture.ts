@@ -43,11 +43,20 @@ export class Fixture {
 
   static async start(name = "work laptop", env: Record<string, string> = {}, tapped = false): Promise<Fixture> {
     const server = await Server.start(env);
-    const tap = tapped ? await Tap.start(server.port) : undefined;
-    const pages = await Pages.start();
-    const browser = await Browser.start((tap ?? server).port, pages.port);
-    const api = await server.api();
-    return new Fixture({ server, pages, browser, api, tap, ...(await pairBrowser(browser, tap ?? server, api, name)) });
+    let browser: Browser | undefined;
+    try {
+      const tap = tapped ? await Tap.start(server.port) : undefined;
+      const pages = await Pages.start();
+      browser = await Browser.start((tap ?? server).port, pages.port);
+      const api = await server.api();
+      const paired = await pairBrowser(browser, tap ?? server, api, name);
+      return new Fixture({ server, pages, browser, api, tap, ...paired });
+    } catch (error) {
+      // Nobody else knows them.
+      await browser?.stop();
+      await server.remove();
+      throw error;
+    }
   }
 
   async stop(): Promise<void> {
