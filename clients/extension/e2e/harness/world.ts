@@ -83,11 +83,11 @@ export class ChromiumWorld implements World {
 
   // Usually so long; longer where the machine is busy.
   get momentMs(): number {
-    return Math.max(700, 70 * this.#lookMs);
+    return Math.min(5000, Math.max(700, 70 * this.#lookMs));
   }
 
   get shortMs(): number {
-    return Math.max(1500, 150 * this.#lookMs);
+    return Math.min(10_000, Math.max(1500, 150 * this.#lookMs));
   }
 
   /** The page is the extension's settings page, and the browser is paired. */
@@ -113,7 +113,7 @@ export class ChromiumWorld implements World {
     this.#home = await this.#page.evaluate(() => cases.clean());
     const looked = performance.now();
     await this.#page.evaluate(() => chrome.tabs.query({}));
-    this.#lookMs = performance.now() - looked;
+    this.#lookMs = Math.round(performance.now() - looked);
     if (this.#hangs) {
       this.#hangs = false;
       await (await this.#real.worker()).evaluate(() => {
