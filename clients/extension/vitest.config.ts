@@ -6,7 +6,7 @@ export default defineConfig({
   test: {
     reporters: ["default", "./e2e/harness/again.ts"],
     projects: [
-      { test: { name: "unit", include: ["test/**/*.test.{ts,tsx}"] } },
+      { test: { name: "unit", include: ["test/**/*.test.{ts,tsx}"], testTimeout: 60 * second } },
       {
         test: {
           name: "e2e",
@@ -14,8 +14,9 @@ export default defineConfig({
           globalSetup: ["e2e/harness/setup.ts"],
           // One browser at a time: they share two cores.
           fileParallelism: false,
-          testTimeout: 60 * second,
-          hookTimeout: 120 * second,
+          // Bounds of what hangs, not of what is slow.
+          testTimeout: 120 * second,
+          hookTimeout: 240 * second,
           // Docs, decision 10: who looks for such tests says --retry=0.
           retry: 1,
         },

@@ -74,8 +74,11 @@ async function nameless(page: Page): Promise<Node[]> {
 }
 
 test("every control has a name and every region is one: the panel, its sheets, an edit, the settings", async () => {
-  const roles = (await tree(panel)).map(({ role }) => role);
-  expect(roles).toEqual(expect.arrayContaining(["banner", "main", "form", "log", "status", "alert", "timer", "table"]));
+  // What is in a line is drawn once it was unfolded.
+  const roles = async () => (await tree(panel)).map(({ role }) => role);
+  await expect
+    .poll(roles, soon)
+    .toEqual(expect.arrayContaining(["banner", "main", "form", "log", "status", "alert", "timer", "table"]));
   expect(await nameless(panel)).toEqual([]);
   await panel.click(".approval .edit");
   await panel.waitForSelector(".approval .items");
@@ -192,14 +195,15 @@ test("all text that is drawn has a contrast of 4.5 to 1, in both schemes", async
   for (const scheme of ["light", "dark"] as const) {
     for (const page of [panel, f.page]) {
       await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
-      expect(await tooFaint(page)).toEqual([]);
+      await expect.poll(() => tooFaint(page), soon).toEqual([]);
     }
   }
   for (const sheet of ["#conversations", "#waiting", "#state"]) {
     await panel.click(sheet);
     await panel.waitForSelector(".sheet");
-    expect(await tooFaint(panel)).toEqual([]);
+    await expect.poll(() => tooFaint(panel), soon).toEqual([]);
     await panel.click(sheet);
+    await panel.waitForSelector(".sheet", { state: "detached" });
   }
   await panel.emulateMedia({ colorScheme: "light" });
 });
@@ -210,12 +214,11 @@ test("nothing moves for whoever does not want that, and nothing is lost without 
   await expect.poll(moving, soon).toBe(0);
   await panel.emulateMedia({ forcedColors: "active" });
   // States are words and shapes; the frame of what waits is drawn with the system's own colour.
-  const states = await panel.locator("details.tool .what").allTextContents();
-  expect(states.map((each) => each.replace(/^.* · /, ""))).toEqual([
-    expect.stringMatching(/: done$/),
-    expect.stringMatching(/^failed/),
-    "waits for you",
-  ]);
+  const states = async () =>
+    (await panel.locator("details.tool .what").allTextContents()).map((each) => each.replace(/^.* · /, ""));
+  await expect
+    .poll(states, soon)
+    .toEqual([expect.stringMatching(/: done$/), expect.stringMatching(/^failed/), "waits for you"]);
   const shapes = await panel.$$eval("details.tool > summary > .glyph path", (all) =>
     all.map((each) => each.getAttribute("d")),
   );
@@ -229,7 +232,7 @@ test("what happens is said by regions that are there from the start, and the foc
   expect(await panel.getAttribute("#lines", "aria-live")).toBe("off");
   expect(await panel.textContent("#news")).toContain("Let me look");
   expect(await panel.textContent("#urgent")).toContain("waits for your approval");
-  await panel.focus("#message");
+  await panel.fill("#message", "");
   await panel.keyboard.type("typing on");
   await f.server.cli("approvals", "deny", (await panel.getAttribute(".approval", "data-id")) ?? "", "--reason", "no");
   await expect.poll(() => panel.locator(".approval").textContent(), soon).toContain("Denied. Nothing ran");

@@ -24,20 +24,25 @@ const closing = {
     { calls: [{ name: "listDevices", arguments: "{}" }] },
     { calls: [{ name: "searchTabs", arguments: '{"query":"youtube","deviceId":"{{listDevices.deviceId[1]}}"}' }] },
     { calls: [{ name: "closeTabs", arguments: '{"tabIds":"{{searchTabs.tabId}}"}' }] },
-    { text: answer, piece: 6, pace_millis: 50 },
+    { text: answer, piece: 6, pace_millis: 120 },
   ],
 };
 
 const story = `Once upon a time ${"there was a switch on the main line, ".repeat(8)}and it was set.`;
 
-beforeAll(async () => {
-  model = await Model.start();
-  await model.script(
+/** What the model does; the story is told with a pause before each piece. */
+function script(storyMs: number): Promise<void> {
+  return model.script(
     closing,
-    { match: "story", replies: [{ text: story, piece: 8, pace_millis: 220 }] },
+    { match: "story", replies: [{ text: story, piece: 8, pace_millis: storyMs }] },
     { match: "after that", replies: [{ text: "And that was that." }] },
     { match: "long", replies: [{ text: "word ".repeat(2000), piece: 5, pace_millis: 50 }] },
   );
+}
+
+beforeAll(async () => {
+  model = await Model.start();
+  await script(1000);
   f = await Fixture.start("work laptop", model.env);
   home = await Browser.start(f.server.port, f.pages.port);
   ({ page: homePage } = await pairBrowser(home, f.server, f.api, "home pc"));
@@ -54,19 +59,20 @@ afterAll(async () => {
 
 test("the panel says that it needs an operator token, and takes one from the settings", async () => {
   panel = await f.browser.open("panel.html");
-  await panel.waitForSelector("#obstacle");
-  expect(await panel.textContent("#obstacle")).toContain("operator token");
+  await expect.poll(() => panel.textContent("#obstacle"), soon).toContain("operator token");
   expect(await panel.isDisabled("#message")).toBe(true);
   const { secret } = await f.api.tokens.createToken({ name: "side panel", scope: Scope.OPERATOR });
   await f.page.fill("#operator", secret);
   await f.page.click("#operator-button");
   await panel.waitForSelector("#message:enabled");
-  expect(await panel.textContent(".model")).toBe("scripted");
+  await expect.poll(() => panel.textContent(".model"), soon).toBe("scripted");
   await expect.poll(() => panel.textContent("#state"), soon).toMatch(/^Connected · work laptop/);
 });
 
 test("one sentence closes the YouTube tabs of the work laptop and nothing else, and the answer is streamed", async () => {
+  await f.closeSites();
   await f.open(...youtube, ...others);
+  await panel.click("#new");
   await panel.bringToFront();
   await panel.evaluate(() => {
     const lengths: number[] = [];
@@ -110,10 +116,11 @@ test("the conversation is there again when the panel is opened again", async () 
   await panel.close();
   panel = await f.browser.open("panel.html");
   await expect.poll(() => panel.textContent("#lines .agent:last-of-type"), soon).toBe(answer);
-  expect(await panel.$$eval("details.tool", (all) => all.length)).toBe(3);
+  await expect.poll(() => panel.locator("details.tool").count(), soon).toBe(3);
 });
 
 test("Stop ends the turn", async () => {
+  await panel.click("#new");
   await panel.fill("#message", "tell me something long");
   await panel.click("#send");
   await panel.click("#stop");
@@ -122,6 +129,8 @@ test("Stop ends the turn", async () => {
 });
 
 test("a server that is killed in the middle of an answer: both panels go on, and what waited is answered, all of it once", async () => {
+  await f.server.up();
+  await script(1000);
   await panel.click("#new");
   await panel.fill("#message", "tell me a story");
   await panel.press("#message", "Enter");
@@ -133,26 +142,31 @@ test("a server that is killed in the middle of an answer: both panels go on, and
   // One that is opened in the middle has all that was written by then, and what comes.
   const second = await f.browser.open("panel.html");
   const answers = (page: Page) => page.locator("#lines .agent").allTextContents();
-  await expect.poll(() => answers(second), soon).toEqual([expect.stringMatching(/^Once upon a time there/)]);
-  await expect
-    .poll(() => second.locator("#conversations .handle").getAttribute("title"), soon)
-    .toContain("shortest beginning of its id");
-  await expect.poll(() => second.locator(".queue li").count(), soon).toBe(1);
-  await f.server.down("SIGKILL");
-  await panel.waitForSelector("#obstacle");
-  await f.server.up();
-  for (const page of [panel, second]) {
-    await expect.poll(() => answers(page), { ...soon, timeout: 30_000 }).toEqual([story, "And that was that."]);
+  try {
+    await expect.poll(() => answers(second), soon).toEqual([expect.stringMatching(/^Once upon a time there/)]);
     await expect
-      .poll(() => page.locator("#lines .person").allTextContents(), soon)
-      .toEqual(["tell me a story", "and after that?"]);
-    await expect
-      .poll(() => page.locator("#lines .notice").allTextContents(), soon)
-      .toEqual(["The server was started again, and the turn goes on."]);
-    await page.waitForSelector("#send");
-    await expect.poll(() => page.locator(".queue, #obstacle").count(), soon).toBe(0);
+      .poll(() => second.locator("#conversations .handle").getAttribute("title"), soon)
+      .toContain("shortest beginning of its id");
+    await expect.poll(() => second.locator(".queue li").count(), soon).toBe(1);
+    await f.server.down("SIGKILL");
+    await panel.waitForSelector("#obstacle");
+    // It was slow, so that all of this came into the middle of it.
+    await script(20);
+    await f.server.up();
+    for (const page of [panel, second]) {
+      await expect.poll(() => answers(page), { ...soon, timeout: 30_000 }).toEqual([story, "And that was that."]);
+      await expect
+        .poll(() => page.locator("#lines .person").allTextContents(), soon)
+        .toEqual(["tell me a story", "and after that?"]);
+      await expect
+        .poll(() => page.locator("#lines .notice").allTextContents(), soon)
+        .toEqual(["The server was started again, and the turn goes on."]);
+      await page.waitForSelector("#send");
+      await expect.poll(() => page.locator(".queue, #obstacle").count(), soon).toBe(0);
+    }
+  } finally {
+    await second.close();
   }
-  await second.close();
 });
 
 test("a turn goes on when the panel is closed, and the next panel shows how it ended", async () => {

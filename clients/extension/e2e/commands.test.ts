@@ -38,8 +38,8 @@ test("queries equal the browser's real tabs, windows and groups", async () => {
   const groups = async () =>
     (await f.api.browser.listTabGroups({})).groups.map(({ title, colour }) => ({ title, colour }));
   await expect.poll(groups, soon).toEqual([{ title: "pair", colour: Colour.CYAN }]);
-  const { windows } = await f.api.browser.listWindows({});
-  expect(windows.map(({ tabCount }) => tabCount).sort()).toEqual([1, (await f.realTabs()).length - 1]);
+  const counts = async () => (await f.api.browser.listWindows({})).windows.map(({ tabCount }) => tabCount).sort();
+  await expect.poll(counts, soon).toEqual([1, (await f.realTabs()).length - 1]);
   const inGroup = (await f.serverTabs()).filter((tab) => tab.groupId.endsWith(`-${groupId}`));
   expect(inGroup.map(({ url }) => url)).toEqual([a, b]);
   const { tabs } = await f.api.browser.searchTabs({ query: "page b.test" });
@@ -153,10 +153,17 @@ test("reloadTabs loads a tab again whose page has crashed", async () => {
 test("an address that is a file, and one without a page, leave no tab that is called open", async () => {
   const before = (await f.realTabs()).length;
   for (const url of ["http://a.test/file", "http://a.test/nothing"]) {
-    const error = await f.fail({ case: "openTab", value: { url } });
-    expect(error).toMatchObject({ code: ErrorCode.FAILED });
+    // It is called open where the browser has not said within a moment that no page comes: a busy one may be late.
+    const failed = async () => {
+      const { outcome } = await f.dispatch({ case: "openTab", value: { url } });
+      if (outcome.case === "result") {
+        await f.closeOthers();
+      }
+      return outcome.case === "error" ? outcome.value.code : undefined;
+    };
+    await expect.poll(failed, soon).toBe(ErrorCode.FAILED);
+    await expect.poll(async () => (await f.realTabs()).length, soon).toBe(before);
   }
-  await expect.poll(async () => (await f.realTabs()).length, soon).toBe(before);
   await f.open(b);
   const [idB] = (await ids(b)) as [string];
   const stays = await f.fail({ case: "navigateTab", value: { tabId: idB, url: "http://a.test/nothing" } });
@@ -167,11 +174,13 @@ test("an address that is a file, and one without a page, leave no tab that is ca
 test("a tab that is sent to a server that is silent is not told to be there, and holds up no other command", async () => {
   await f.open(a, b);
   const [idA, idB] = (await ids(a, b)) as [string, string];
-  const started = performance.now();
-  const slow = f.fail({ case: "navigateTab", value: { tabId: idA, url: "http://a.test/silent" } }, 5);
+  let ended = false;
+  const slow = f.fail({ case: "navigateTab", value: { tabId: idA, url: "http://a.test/silent" } }, 8).finally(() => {
+    ended = true;
+  });
   const quick = await f.run<"reloadTabs">({ case: "reloadTabs", value: { tabIds: [idB] } });
   const opened = await f.run<"openTab">({ case: "openTab", value: { url: "http://b.test/silent" } });
-  expect(performance.now() - started).toBeLessThan(4000);
+  expect(ended).toBe(false);
   expect(quick.reloadedCount).toBe(1);
   expect(await f.realTab(opened.tabId)).toMatchObject({ url: "http://b.test/silent" });
   expect(await slow).toMatchObject({ code: ErrorCode.INTERRUPTED });
@@ -247,6 +256,9 @@ test("moveTabs puts tabs in the order wanted, in their window and in another one
 test("saveTabs with close, then restoreTabs: place, pin, sound and group come back", async () => {
   await f.open(a, b, c);
   const tabIds = (await ids(a, b, c)) as string[];
+  const listed = async () => (await f.api.browser.listSavedTabs({})).savedTabs;
+  const earlier = new Set((await listed()).map(({ savedId }) => savedId));
+  const kept = async () => (await listed()).filter(({ savedId }) => !earlier.has(savedId));
   await f.run({ case: "pinTabs", value: { tabIds: tabIds.slice(0, 1), pinned: true } });
   await f.run({ case: "muteTabs", value: { tabIds: tabIds.slice(1, 2), muted: true } });
   await f.run({ case: "groupTabs", value: { tabIds: tabIds.slice(1), title: "reading", colour: Colour.PINK } });
@@ -255,7 +267,7 @@ test("saveTabs with close, then restoreTabs: place, pin, sound and group come ba
   const outcome = await f.dispatch({ case: "saveTabs", value: { tabIds, close: true } });
   expect(outcome.outcome.value).toMatchObject({ kind: { value: { savedCount: 3, closedCount: 3 } } });
   expect((await f.realTabs()).filter(({ url }) => url.includes(".test/"))).toEqual([]);
-  const { savedTabs } = await f.api.browser.listSavedTabs({});
+  const savedTabs = await kept();
   expect(savedTabs.map(({ url }) => url).sort()).toEqual([a, b, c]);
   const savedIds = savedTabs.map(({ savedId }) => savedId);
   const restored = await f.run<"restoreTabs">({ case: "restoreTabs", value: { savedIds } });
@@ -267,7 +279,7 @@ test("saveTabs with close, then restoreTabs: place, pin, sound and group come ba
     (await chrome.tabGroups.query({})).map(({ title, color }) => [title, color]),
   );
   expect(groups).toEqual([["reading", "pink"]]);
-  expect((await f.api.browser.listSavedTabs({})).savedTabs).toEqual([]);
+  expect(await kept()).toEqual([]);
 });
 
 test("closed tabs come back by undo", async () => {

@@ -59,17 +59,17 @@ describe.skipIf(program === "")("in Firefox (left out unless FIREFOX names its p
   const idOf = async (url: string) => (await known()).find((tab) => tab.url === url)?.tabId ?? `no tab at ${url}`;
   const onPages = (urls: readonly string[]) => urls.filter((url) => url.startsWith(page(""))).sort();
 
-  async function dispatch(kind: Kind) {
+  async function dispatch(kind: Kind, seconds = 30) {
     const { outcomes } = await api.commands.dispatch({
       deviceIds: [deviceId],
       action: { kind },
-      ttl: { seconds: 5n },
+      ttl: { seconds: BigInt(seconds) },
     });
     return outcomes[0];
   }
 
-  async function run<C extends Case>(kind: Extract<Kind, { case: C }>): Promise<ResultOf<C>> {
-    const outcome = await dispatch(kind);
+  async function run<C extends Case>(kind: Extract<Kind, { case: C }>, seconds?: number): Promise<ResultOf<C>> {
+    const outcome = await dispatch(kind, seconds);
     if (outcome === undefined) {
       throw new Error("no outcome");
     }
@@ -156,7 +156,7 @@ describe.skipIf(program === "")("in Firefox (left out unless FIREFOX names its p
     const [guarded, plain] = [await open("guard"), await open("plain")];
     await run({ case: "activateTab", value: { tabId: guarded } });
     await firefox.typeInto(page("guard"), "input", "not saved yet");
-    const closed = await run<"closeTabs">({ case: "closeTabs", value: { tabIds: [guarded, plain] } });
+    const closed = await run<"closeTabs">({ case: "closeTabs", value: { tabIds: [guarded, plain] } }, 8);
     expect(closed.items.map(({ status }) => status)).toEqual([ItemStatus.BLOCKED_BY_PAGE, ItemStatus.OK]);
     expect(await idOf(page("guard"))).toBe(guarded);
     await firefox.leavePage();

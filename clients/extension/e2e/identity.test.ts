@@ -1,7 +1,7 @@
 /** Every profile is a device of its own; a copy of one takes its place, and the two neither fight nor do one command twice. */
-import { cp } from "node:fs/promises";
+import { cp, rm } from "node:fs/promises";
 import { ErrorCode } from "@throwbar/es/pb/command";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { Browser } from "./harness/browser.js";
 import { Fixture, soon } from "./harness/fixture.js";
 import { pairBrowser } from "./harness/pairing.js";
@@ -14,11 +14,37 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  for (const browser of others) {
-    await browser.stop();
-  }
   await f?.stop();
 });
+
+beforeEach(async () => {
+  await f.whole();
+  if ((await f.page.getAttribute("#state", "data-state")) === "replaced") {
+    await f.page.click("#restart");
+    await f.online();
+  }
+});
+
+afterEach(async () => {
+  for (const browser of others.splice(0)) {
+    await browser.stop();
+  }
+});
+
+/** A browser with a copy of the profile of the first, which does not run. */
+async function copied(): Promise<Browser> {
+  const copy = await Browser.start(f.server.port, f.pages.port);
+  others.push(copy);
+  await copy.down();
+  const whole = async () => {
+    // Helper processes of a browser that has ended write a moment longer, and what they take away cannot be copied.
+    await rm(copy.profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+    await cp(f.browser.profile, copy.profile, { recursive: true });
+    return true;
+  };
+  await expect.poll(whole, { timeout: 20_000, interval: 200 }).toBe(true);
+  return copy;
+}
 
 const devices = async () => (await f.api.devices.listDevices({})).devices;
 const opened = async () =>
@@ -39,18 +65,14 @@ test("the code and the check word are those that the command line shows, and the
   await page.waitForSelector("#check-word");
   expect(await page.textContent("#check-word")).toBe(checkWord);
   await page.waitForSelector('#state[data-state="online"]');
-  const all = await devices();
-  expect(all.map(({ name, online }) => [name, online]).sort()).toEqual([
-    ["first", true],
-    ["second", true],
-  ]);
+  const connected = async () => (await devices()).filter(({ online }) => online);
+  await expect.poll(async () => (await connected()).map(({ name }) => name).sort(), soon).toEqual(["first", "second"]);
+  const all = await connected();
   expect(new Set(all.map(({ deviceId }) => deviceId)).size).toBe(2);
   for (const { agent, platform } of all) {
     expect(agent).toMatch(/^\S.* \d+$/);
     expect(platform).toBe("linux");
   }
-  await second.stop();
-  others.pop();
   await f.restartBrowser();
   expect((await devices()).find(({ name }) => name === "first")?.deviceId).toBe(f.deviceId);
 });
@@ -71,11 +93,9 @@ test("a name that is given on the server is shown in the browser from its next c
 
 test("a copied profile takes the place, the older stays away until a person asks, and no command is done twice", async () => {
   await f.closeOthers();
+  f.pages.hits.clear();
   await f.browser.down();
-  const copy = await Browser.start(f.server.port, f.pages.port);
-  others.push(copy);
-  await copy.down();
-  await cp(f.browser.profile, copy.profile, { recursive: true, force: true });
+  const copy = await copied();
   await f.browser.up();
   f.page = await f.browser.open("options.html");
   await f.online();
@@ -121,16 +141,15 @@ test("a copied profile takes the place, the older stays away until a person asks
   const { deviceId } = await pairBrowser(copy, f.server, f.api, "copy");
   expect(deviceId).not.toBe(f.deviceId);
   await f.online();
-  expect(await standing()).toBe(2);
-  expect(f.pages.hits.get(once)).toBe(2);
+  await expect.poll(standing, soon).toBe(2);
+  await expect.poll(() => f.pages.hits.get(once), soon).toBe(2);
 });
 
 test("a command that is under way in the older browser is not done again by a copy that takes its place", async () => {
+  await f.closeOthers();
+  f.pages.hits.clear();
   await f.browser.down();
-  const copy = await Browser.start(f.server.port, f.pages.port);
-  others.push(copy);
-  await copy.down();
-  await cp(f.browser.profile, copy.profile, { recursive: true, force: true });
+  const copy = await copied();
   await f.browser.up();
   f.page = await f.browser.open("options.html");
   await f.online();

@@ -3,7 +3,7 @@ import { Scope } from "@throwbar/es/pb/option";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Browser } from "./harness/browser.js";
-import { soon } from "./harness/fixture.js";
+import { again, soon } from "./harness/fixture.js";
 import { Pages } from "./harness/pages.js";
 import { pairBrowser } from "./harness/pairing.js";
 import { type Api, Server } from "./harness/server.js";
@@ -60,7 +60,7 @@ test("more panels than the browser has connections to a server leave the link it
       action: { kind: { case: "getActiveTab", value: {} } },
     });
     expect(outcomes[0]?.outcome.case).toBe("result");
-    expect(performance.now() - begun).toBeLessThan(5000);
+    expect(performance.now() - begun).toBeLessThan(10_000);
   }
   await page.reload();
   await page.waitForSelector('#state[data-state="online"]');
@@ -82,13 +82,15 @@ test("a browser that is started again is there again by itself, with other ids",
   expect(kept.tabs.map((tab) => tab.url)).toContain(url);
   expect(kept.devices[0]?.freshness?.live).toBe(false);
   await browser.up();
-  await expect.poll(online, soon).toEqual(["work laptop"]);
+  await expect.poll(online, again).toEqual(["work laptop"]);
   await browser.openTab(url);
-  await expect.poll(tabsAt, soon).toHaveLength(1);
-  const [after] = await tabsAt();
   const boot = (id = "") => /_t([a-z2-7]{4})-/.exec(id)?.[1];
+  // Until the browser has told all that it has, what it had before is known.
+  const old = boot(before?.tabId);
+  const boots = async () => (await tabsAt()).map(({ tabId }) => (boot(tabId) === old ? "before" : "after"));
+  await expect.poll(boots, again).toEqual(["after"]);
+  const [after] = await tabsAt();
   expect(boot(after?.tabId)).toMatch(/^[a-z2-7]{4}$/);
-  expect(boot(after?.tabId)).not.toBe(boot(before?.tabId));
   const { outcomes } = await api.commands.dispatch({
     action: { kind: { case: "closeTabs", value: { tabIds: [before?.tabId ?? ""] } } },
   });

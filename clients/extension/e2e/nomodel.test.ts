@@ -1,6 +1,6 @@
 import { Scope } from "@throwbar/es/pb/option";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Fixture } from "./harness/fixture.js";
+import { Fixture, soon } from "./harness/fixture.js";
 
 let f: Fixture;
 
@@ -18,8 +18,7 @@ test("without a model the panel says in one line what to set", async () => {
   await f.page.click("#operator-button");
   await f.page.waitForSelector("#operator-result:not(:empty)");
   const panel = await f.browser.open("panel.html");
-  await panel.waitForSelector("#obstacle");
-  expect(await panel.textContent("#obstacle")).toMatch(/^no model is set: .*THROWBAR_MODEL/);
+  await expect.poll(() => panel.textContent("#obstacle"), soon).toMatch(/^no model is set: .*THROWBAR_MODEL/);
   expect(await panel.isDisabled("#send")).toBe(true);
 });
 
@@ -27,6 +26,6 @@ test("a code that is wrong is told in the server's words, and pairs nothing", as
   await f.page.fill("#code", "AAAAA-AAAAA");
   await f.page.click("#pair-button");
   await f.page.waitForSelector('#pair-result[data-ok="false"]');
-  expect(await f.page.textContent("#pair-result")).toContain("pairing code");
+  await expect.poll(() => f.page.textContent("#pair-result"), soon).toContain("pairing code");
   expect((await f.api.devices.listDevices({})).devices).toHaveLength(1);
 });

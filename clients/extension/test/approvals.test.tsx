@@ -13,13 +13,15 @@ import {
   type Decision,
   WatchApprovalsResponseSchema,
 } from "@throwbar/es/pb/approvals";
-import { beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { connectApprovals } from "../src/panel/approvals.js";
 import { Chat } from "../src/panel/chat.js";
 import { Inbox } from "../src/panel/inbox.js";
 import { showPanel } from "../src/panel/view.js";
 import { FakeAgent } from "./fake/agent.js";
+import { putAway } from "./fake/frames.js";
 import { FakeTogether } from "./fake/together.js";
+import { until } from "./fake/until.js";
 
 let root: HTMLElement;
 
@@ -27,6 +29,8 @@ beforeEach(() => {
   document.body.innerHTML = "<main></main>";
   root = document.querySelector("main") as HTMLElement;
 });
+
+afterEach(putAway);
 
 const hostile = '<img src=x onerror="approve()"> \u202eapproved';
 
@@ -156,7 +160,7 @@ async function ask(agent: FakeAgent, chat: Chat) {
     case: "approvalRequested",
     value: { callId: "c", approvalId: "ap-1", name: "closeTabs", reason: "it is much" },
   });
-  await vi.waitFor(() => expect(root.querySelector("#lines .approval .elsewhere")).not.toBeNull());
+  await until(() => expect(root.querySelector("#lines .approval .elsewhere")).not.toBeNull());
 }
 
 const card = () => root.querySelector<HTMLElement>("#lines .approval") as HTMLElement;
@@ -180,19 +184,19 @@ test("a call that waits is shown with what it acts on, and a yes carries the has
   expect(card().textContent).toContain("throwbar approvals approve ap-1");
   expect(card().textContent).toMatch(/1 min \d\d s left/);
   press(".approve");
-  await vi.waitFor(() => expect(desk.decided).toHaveLength(1));
+  await until(() => expect(desk.decided).toHaveLength(1));
   expect(desk.decided[0]).toMatchObject({
     approvalId: "ap-1",
     verdict: { case: "approve", value: { hash: "hash-1", edits: [] } },
   });
-  await vi.waitFor(() => expect(card().querySelector(".approve")).toBeNull());
+  await until(() => expect(card().querySelector(".approve")).toBeNull());
   expect(card().textContent).toBe("Approved by you · Close tabs on laptop: 2 tabs");
 });
 
 test("a command that the panel does not know is not decided in it", async () => {
   const { agent, chat } = panel({ calls: [{ ...closing, proposed: {} } as CallInit] });
   await ask(agent, chat);
-  await vi.waitFor(() => expect(card().textContent).toContain("not decided here"));
+  await until(() => expect(card().textContent).toContain("not decided here"));
   expect(card().querySelector(".approve")).toBeNull();
   expect(card().textContent).toContain("throwbar approvals approve ap-1");
 });
@@ -202,7 +206,7 @@ test("nor is one with an argument that it does not know", async () => {
   const value = desk.approvals.get("ap-1")?.calls[0]?.proposed?.kind.value as Message;
   value.$unknown = [{ no: 99, wireType: 0, data: new Uint8Array([1]) }];
   await ask(agent, chat);
-  await vi.waitFor(() => expect(card().textContent).toContain("not decided here"));
+  await until(() => expect(card().textContent).toContain("not decided here"));
   expect(card().querySelector(".approve")).toBeNull();
 });
 
@@ -214,35 +218,35 @@ test("force is said before everything else", async () => {
   expect(card().querySelector(".grave")?.textContent).toContain("What was typed in them is lost");
   // Taken away in an edit, it is gone from the head of the form too.
   press(".edit");
-  await vi.waitFor(() => expect(card().querySelector("select")).not.toBeNull());
+  await until(() => expect(card().querySelector("select")).not.toBeNull());
   expect(card().querySelector(".grave")).not.toBeNull();
   const select = card().querySelector("select") as HTMLSelectElement;
   select.value = "";
   select.dispatchEvent(new Event("change", { bubbles: true }));
-  await vi.waitFor(() => expect(card().querySelector(".grave")).toBeNull());
+  await until(() => expect(card().querySelector(".grave")).toBeNull());
 });
 
 test("a no carries its reason", async () => {
   const { agent, chat, desk } = panel();
   await ask(agent, chat);
   type(".reason", "not now");
-  await vi.waitFor(() => expect(card().querySelector<HTMLInputElement>(".reason")?.value).toBe("not now"));
+  await until(() => expect(card().querySelector<HTMLInputElement>(".reason")?.value).toBe("not now"));
   press(".deny");
-  await vi.waitFor(() => expect(desk.decided).toHaveLength(1));
+  await until(() => expect(desk.decided).toHaveLength(1));
   expect(desk.decided[0]?.verdict).toMatchObject({ case: "deny", value: { reason: "not now" } });
-  await vi.waitFor(() => expect(card().textContent).toContain("Denied by you. Nothing ran"));
+  await until(() => expect(card().textContent).toContain("Denied by you. Nothing ran"));
 });
 
 test("single targets are left out before it is approved", async () => {
   const { agent, chat, desk } = panel();
   await ask(agent, chat);
   press(".edit");
-  await vi.waitFor(() => expect(card().querySelectorAll(".items input")).toHaveLength(2));
+  await until(() => expect(card().querySelectorAll(".items input")).toHaveLength(2));
   card().querySelector<HTMLInputElement>(".items input")?.click();
-  await vi.waitFor(() => expect(card().querySelector(".items legend")?.textContent).toBe("Tab IDs: 1 of 2"));
+  await until(() => expect(card().querySelector(".items legend")?.textContent).toBe("Tab IDs: 1 of 2"));
   expect(card().querySelector(".approve")?.textContent).toBe("Approve with changes");
   press(".approve");
-  await vi.waitFor(() => expect(desk.decided).toHaveLength(1));
+  await until(() => expect(desk.decided).toHaveLength(1));
   expect(desk.decided[0]?.verdict).toMatchObject({
     value: {
       hash: "hash-1",
@@ -255,11 +259,11 @@ test("an edit that breaks a rule of the contract is said and not sent", async ()
   const { agent, chat, desk } = panel();
   await ask(agent, chat);
   press(".edit");
-  await vi.waitFor(() => expect(card().querySelector(".items")).not.toBeNull());
+  await until(() => expect(card().querySelector(".items")).not.toBeNull());
   press(".items .all button:last-child");
-  await vi.waitFor(() => expect(card().querySelector(".edit .trouble")?.textContent).toMatch(/^Tab IDs must/));
+  await until(() => expect(card().querySelector(".edit .trouble")?.textContent).toMatch(/^Tab IDs must/));
   press(".approve");
-  await vi.waitFor(() => expect(card().querySelector("[role=alert]")?.textContent).toMatch(/^Tab IDs must/));
+  await until(() => expect(card().querySelector("[role=alert]")?.textContent).toMatch(/^Tab IDs must/));
   expect(desk.decided).toEqual([]);
 });
 
@@ -270,22 +274,22 @@ test("texts and choices are edited, and what is left out is left out", async () 
   const { agent, chat, desk } = panel({ calls: [{ ...closing, name: "groupTabs", proposed }] });
   await ask(agent, chat);
   press(".edit");
-  await vi.waitFor(() => expect(card().querySelectorAll("select")).toHaveLength(2));
+  await until(() => expect(card().querySelectorAll("select")).toHaveLength(2));
   const labelled = (name: string) => {
     const label = [...card().querySelectorAll("label")].find(({ textContent }) => textContent === name);
     return card().querySelector<HTMLInputElement>(`[id="${label?.htmlFor}"]`) as HTMLInputElement;
   };
   labelled("Title").value = "Journey";
   labelled("Title").dispatchEvent(new Event("input", { bubbles: true }));
-  await vi.waitFor(() => expect(card().querySelector(".approve")?.textContent).toContain("changes"));
+  await until(() => expect(card().querySelector(".approve")?.textContent).toContain("changes"));
   labelled("Colour").value = "red";
   labelled("Colour").dispatchEvent(new Event("change", { bubbles: true }));
-  await vi.waitFor(() => expect(labelled("Colour").value).toBe("red"));
+  await until(() => expect(labelled("Colour").value).toBe("red"));
   labelled("Allow unpin").value = "";
   labelled("Allow unpin").dispatchEvent(new Event("change", { bubbles: true }));
-  await vi.waitFor(() => expect(labelled("Allow unpin").value).toBe(""));
+  await until(() => expect(labelled("Allow unpin").value).toBe(""));
   press(".approve");
-  await vi.waitFor(() => expect(desk.decided).toHaveLength(1));
+  await until(() => expect(desk.decided).toHaveLength(1));
   const edit = desk.decided[0]?.verdict.value as { edits: { action: { kind: { value: object } } }[] };
   const value = edit.edits[0]?.action.kind.value;
   expect(value).toMatchObject({ tabIds: ["a_tb-1"], title: "Journey", colour: 3 });
@@ -298,13 +302,13 @@ test("a yes is remembered for this conversation or for whoever asked, with the p
   const [again, conversation] = card().querySelectorAll<HTMLInputElement>(".remember [type=radio]");
   expect(again?.checked).toBe(true);
   conversation?.click();
-  await vi.waitFor(() => expect(card().querySelector(".rule")?.textContent).toContain("are these very tabs"));
+  await until(() => expect(card().querySelector(".rule")?.textContent).toContain("are these very tabs"));
   expect(card().querySelector(".rule")?.textContent).toContain("Force is not set");
   card().querySelector<HTMLInputElement>(".pattern [type=checkbox]")?.click();
-  await vi.waitFor(() => expect(card().querySelector<HTMLInputElement>(".pattern > input")).not.toBeNull());
+  await until(() => expect(card().querySelector<HTMLInputElement>(".pattern > input")).not.toBeNull());
   expect(card().querySelector<HTMLInputElement>(".pattern > input")?.value).toBe("https://evil.example/*");
   press(".approve");
-  await vi.waitFor(() => expect(desk.decided).toHaveLength(1));
+  await until(() => expect(desk.decided).toHaveLength(1));
   expect(desk.decided[0]?.verdict).toMatchObject({
     value: {
       remember: {
@@ -327,21 +331,19 @@ test("several calls are one plan and one decision", async () => {
   ]);
   expect(card().querySelector(".remember")).toBeNull(); // the server remembers single calls only
   press(".approve");
-  await vi.waitFor(() => expect(desk.decided).toHaveLength(1));
+  await until(() => expect(desk.decided).toHaveLength(1));
 });
 
 test("what does not count is said, and what is decided elsewhere leaves the buttons' place", async () => {
   const { agent, chat, desk } = panel({ refusal: "somebody has decided already" });
   await ask(agent, chat);
   press(".approve");
-  await vi.waitFor(() =>
-    expect(card().querySelector("[role=alert]")?.textContent).toBe("somebody has decided already"),
-  );
+  await until(() => expect(card().querySelector("[role=alert]")?.textContent).toBe("somebody has decided already"));
   agent.say({
     case: "approvalResolved",
     value: { callId: "c", approvalId: "ap-1", state: "denied", reason: "by the other" },
   });
-  await vi.waitFor(() => expect(card().querySelector(".decide")).toBeNull());
+  await until(() => expect(card().querySelector(".decide")).toBeNull());
   expect(card().textContent).toBe("Denied. Nothing ran · Close tabs on laptop: 2 tabs: by the other");
   expect(desk.decided).toHaveLength(1);
 });
@@ -354,7 +356,7 @@ test.each([
   const { agent, chat, desk } = panel();
   await ask(agent, chat);
   desk.end("ap-1", state);
-  await vi.waitFor(() => expect(card().textContent).toContain(text));
+  await until(() => expect(card().textContent).toContain(text));
   expect(card().textContent).not.toMatch(/^Denied/);
 });
 
@@ -362,7 +364,7 @@ test("a turn that ends takes its question with it", async () => {
   const { agent, chat } = panel();
   await ask(agent, chat);
   agent.say({ case: "turnEnded", value: { reason: TurnEnd.STOPPED } });
-  await vi.waitFor(() => expect(card().textContent).toContain("Not needed any more"));
+  await until(() => expect(card().textContent).toContain("Not needed any more"));
 });
 
 test("what others ask is counted in the head and decided in its sheet", async () => {
@@ -370,18 +372,18 @@ test("what others ask is counted in the head and decided in its sheet", async ()
   await chat.open();
   desk.add("ap-2", { conversationId: "other" });
   const count = () => root.querySelector("#waiting")?.textContent;
-  await vi.waitFor(() => expect(count()).toBe("2"));
+  await until(() => expect(count()).toBe("2"));
   const urgent = () => root.querySelector("#urgent")?.textContent;
-  await vi.waitFor(() => expect(urgent()).toBe("Close tabs on laptop: 2 tabs waits for you: asked elsewhere."));
+  await until(() => expect(urgent()).toBe("Close tabs on laptop: 2 tabs waits for you: asked elsewhere."));
   root.querySelector<HTMLButtonElement>("#waiting")?.click();
-  await vi.waitFor(() => expect(root.querySelectorAll("#waiting-sheet .decide")).toHaveLength(2));
+  await until(() => expect(root.querySelectorAll("#waiting-sheet .decide")).toHaveLength(2));
   const cards = [...root.querySelectorAll<HTMLElement>("#waiting-sheet .approval")];
   expect(cards.map((each) => each.querySelector(".asker")?.textContent)).toEqual([
     "Asked by a program or the command line, with the token token-12.",
     "Asked by the conversation other.",
   ]);
   cards[0]?.querySelector<HTMLButtonElement>(".deny")?.click();
-  await vi.waitFor(() => expect(count()).toBe("1"));
+  await until(() => expect(count()).toBe("1"));
   expect(root.querySelector('#waiting-sheet [data-id="ap-1"]')?.textContent).toContain("Denied by you");
 });
 
@@ -393,15 +395,15 @@ test("of several panels one follows the server, and all drop what one decides", 
   const together = new FakeTogether();
   const leader = desk.panel(root, together);
   const other = desk.panel(second, together.other());
-  await vi.waitFor(() => expect(second.querySelector("#waiting")?.textContent).toBe("1"));
+  await until(() => expect(second.querySelector("#waiting")?.textContent).toBe("1"));
   desk.add("ap-2", { conversationId: "" });
-  await vi.waitFor(() => expect(second.querySelector("#waiting")?.textContent).toBe("2"));
+  await until(() => expect(second.querySelector("#waiting")?.textContent).toBe("2"));
   expect(desk.following).toBe(1);
   await leader.inbox.decide(desk.approvals.get("ap-1") as Approval, { yes: true, reason: "" });
-  await vi.waitFor(() => expect(second.querySelector("#waiting")?.textContent).toBe("1"));
+  await until(() => expect(second.querySelector("#waiting")?.textContent).toBe("1"));
   // The one that led is closed: the other takes its place.
   leader.stop.abort();
   desk.add("ap-3", { conversationId: "" });
-  await vi.waitFor(() => expect(second.querySelector("#waiting")?.textContent).toBe("2"));
+  await until(() => expect(second.querySelector("#waiting")?.textContent).toBe("2"));
   other.stop.abort();
 });

@@ -1,8 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { Colour, ItemStatus, SavedTabSchema } from "@throwbar/es/pb/state";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { FakeBrowser } from "./fake/browser.js";
 import { bench, failure, groupId, run, short, tabId, windowId } from "./fake/context.js";
+import { until } from "./fake/until.js";
 
 const a = "https://a.test/";
 const b = "https://b.test/";
@@ -102,7 +103,7 @@ test("a tab that a person drags is tried again, and BUSY in the end", async () =
   browser.busy = 100;
   const { context: hasty, timeUp } = bench(browser);
   const busy = run<"muteTabs">({ case: "muteTabs", value: { tabIds: [tabId(ids[1])], muted: true } }, hasty);
-  await vi.waitUntil(() => browser.busy < 100);
+  await until(() => expect(browser.busy).toBeLessThan(100));
   timeUp();
   const { items } = await busy;
   expect(items[0]?.status).toBe(ItemStatus.BUSY);

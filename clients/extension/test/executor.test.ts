@@ -8,6 +8,7 @@ import { FakeBrowser } from "./fake/browser.js";
 import { FakeClock } from "./fake/clock.js";
 import { identity, type Kind, tabId } from "./fake/context.js";
 import { FakeArea } from "./fake/storage.js";
+import { until } from "./fake/until.js";
 
 const a = "https://a.test/";
 
@@ -190,7 +191,7 @@ test("a command that was stopped before it began is simply run", async () => {
     };
   })(device.browser.tabs.list);
   void device.deliver("c1", open);
-  await vi.waitFor(() => expect(device.storage.items.has("journal/c1")).toBe(true));
+  await until(() => expect(device.storage.items.has("journal/c1")).toBe(true));
   device.start();
   expect(short(await device.deliver("c1", open))).toBe("openTab");
   expect(device.browser.tabList).toHaveLength(4);
@@ -246,7 +247,7 @@ test("reloadTabs after a stop is not done again", async () => {
     return new Promise(() => {});
   };
   void device.deliver("c1", reload);
-  await vi.waitFor(() => expect(reloads).toBe(1));
+  await until(() => expect(reloads).toBe(1));
   device.start();
   expect(short(await device.deliver("c1", reload))).toBe("INTERRUPTED");
   expect(reloads).toBe(1);
@@ -301,7 +302,7 @@ test("a cancellation stops what waits, and reports what was done", async () => {
   Object.assign(first ?? {}, { guarded: true });
   const tabIds = device.browser.tabList.slice(0, 2).map(({ id }) => tabId(id));
   const closing = device.deliver("c1", { case: "closeTabs", value: { tabIds } });
-  await vi.waitFor(() => expect(device.browser.removals).toHaveLength(2));
+  await until(() => expect(device.browser.removals).toHaveLength(2));
   device.executor.cancel("c1");
   expect((await closing).outcome.value).toMatchObject({ kind: { value: { closedCount: 1 } } });
 });

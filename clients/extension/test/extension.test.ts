@@ -7,6 +7,7 @@ import type { LinkStatus } from "../src/bridge/messages.js";
 import { operatorKey, pairingKey } from "../src/bridge/settings.js";
 import { FakeExtension, pairing } from "./fake/extension.js";
 import { FakeServer } from "./fake/server.js";
+import { until } from "./fake/until.js";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -103,7 +104,7 @@ test("after a restart of the browser the ids are others, and old ones are not fo
   const old = ext.server.link.of("snapshot")[0]?.tabs[0]?.tabId ?? "";
   ext.restartBrowser();
   await ext.link.receive({ to: "link", kind: "restart" });
-  await vi.waitFor(() => expect(ext.server.links).toHaveLength(2));
+  await until(() => expect(ext.server.links).toHaveLength(2));
   ext.server.link.welcome();
   await soon();
   expect(ext.server.link.hello.bootTag).not.toBe(old.slice(6, 10));
@@ -167,7 +168,7 @@ test("a kept command that only the journal knows is taken up", async () => {
     next.storage.session.items.set(key, value);
   }
   next.link.start();
-  await vi.waitFor(() => next.server.link);
+  await until(() => next.server.link);
   expect(next.server.link.hello.runningCommandIds).toEqual(["c1"]);
   next.server.link.welcome({ keepCommandIds: ["c1"] });
   expect((await next.outcome("c1")).outcome.case).toBe("result");
@@ -263,7 +264,7 @@ test("attempts are spread out further and further, up to half a minute", async (
   await soon();
   expect(await status(ext)).toBe("waiting");
   await vi.advanceTimersByTimeAsync(20 * 500);
-  await vi.waitFor(() => ext.server.link);
+  await until(() => ext.server.link);
 });
 
 test("a device that was replaced stays away until a person asks", async () => {
@@ -277,7 +278,7 @@ test("a device that was replaced stays away until a person asks", async () => {
   await vi.advanceTimersByTimeAsync(1000);
   expect(ext.server.links).toHaveLength(1);
   await ext.link.receive({ to: "link", kind: "restart" });
-  await vi.waitFor(() => expect(ext.server.links).toHaveLength(2));
+  await until(() => expect(ext.server.links).toHaveLength(2));
 });
 
 test("a device that was revoked forgets its pairing and nothing else", async () => {
@@ -324,7 +325,7 @@ test("nothing is dialled before the browser is paired, and at once when it is", 
   expect(ext.server.links).toHaveLength(0);
   expect(await status(ext)).toBe("unpaired");
   await ext.storage.local.set({ [pairingKey]: pairing });
-  await vi.waitFor(() => ext.server.link);
+  await until(() => ext.server.link);
 });
 
 test("another pairing ends the old link before there is a new one", async () => {
@@ -332,7 +333,7 @@ test("another pairing ends the old link before there is a new one", async () => 
   await ext.online();
   const old = ext.server.link;
   await ext.storage.local.set({ [pairingKey]: { ...pairing, deviceId: "dev2" } });
-  await vi.waitFor(() => expect(ext.server.links).toHaveLength(2));
+  await until(() => expect(ext.server.links).toHaveLength(2));
   expect(old.signal.aborted).toBe(true);
   expect(ext.server.link.hello.deviceId).toBe("dev2");
   expect(new FakeServer().links).toEqual([]);

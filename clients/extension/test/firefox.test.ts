@@ -8,6 +8,7 @@ import type { LinkCalls } from "../src/link/session.js";
 import { browserError } from "../src/platform/firefox/errors.js";
 import { allowServer } from "../src/platform/firefox/page.js";
 import type { Channel, MessagePort } from "../src/platform/port.js";
+import { until } from "./fake/until.js";
 
 afterEach(() => {
   vi.unstubAllGlobals();
@@ -127,7 +128,7 @@ describe("worker and link in one context", () => {
     channel.post("1");
     channel.post("2");
     expect(seen).toEqual([]);
-    await vi.waitFor(() => expect(seen).toContain("closed"));
+    await until(() => expect(seen).toContain("closed"));
     await Promise.resolve();
     expect(seen).toEqual(["1", "2", "re 1", "re 2", "closed"]);
     expect(outside.connect).not.toHaveBeenCalled();

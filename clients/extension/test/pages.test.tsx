@@ -3,7 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, createRouterTransport } from "@connectrpc/connect";
 import { Role, TurnEnd } from "@throwbar/es/pb/agent";
 import { DeviceService, Kind, PairResponseSchema } from "@throwbar/es/pb/device";
-import { beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { isMessage, type LinkStatus } from "../src/bridge/messages.js";
 import { operatorKey, pairingKey, privateKey } from "../src/bridge/settings.js";
 import { pair } from "../src/pairing/pair.js";
@@ -13,8 +13,10 @@ import { Inbox } from "../src/panel/inbox.js";
 import { alone } from "../src/panel/together.js";
 import { showPanel } from "../src/panel/view.js";
 import { FakeAgent } from "./fake/agent.js";
+import { putAway } from "./fake/frames.js";
 import { FakeHub } from "./fake/messages.js";
 import { FakeStorage } from "./fake/storage.js";
+import { until } from "./fake/until.js";
 
 let root: HTMLElement;
 
@@ -22,6 +24,8 @@ beforeEach(() => {
   document.body.innerHTML = "<main></main>";
   root = document.querySelector("main") as HTMLElement;
 });
+
+afterEach(putAway);
 
 const find = <E extends Element = HTMLElement>(selector: string) => {
   const element = root.querySelector<E>(selector);
@@ -113,7 +117,7 @@ test("the settings page pairs, shows the check word, and keeps only the pairing"
   expect(find<HTMLInputElement>("#name").value).toBe("Chromium on linux");
   find<HTMLInputElement>("#code").value = "good";
   find("form").dispatchEvent(new Event("submit", { bubbles: true, cancelable: true }));
-  await vi.waitFor(() => expect(find("#check-word").textContent).toBe("maple"));
+  await until(() => expect(find("#check-word").textContent).toBe("maple"));
   expect(find<HTMLInputElement>("#code").value).toBe("");
   expect([...storage.local.items.keys()]).toEqual([pairingKey]);
 });
@@ -129,14 +133,14 @@ test("the settings page tells the pairing's token from the operator's, keeps the
   ] as const) {
     find<HTMLInputElement>("#operator").value = value;
     form.dispatchEvent(new Event("submit", { bubbles: true, cancelable: true }));
-    await vi.waitFor(() => expect(storage.local.items.get(operatorKey)).toBe(kept));
+    await until(() => expect(storage.local.items.get(operatorKey)).toBe(kept));
   }
 });
 
 test("private windows take part only if a person says so, and the page says what that means and what is missing", async () => {
   const { storage, parts } = settings();
   await showSettings(root, parts);
-  await vi.waitFor(() => expect(find<HTMLInputElement>("#private").disabled).toBe(false));
+  await until(() => expect(find<HTMLInputElement>("#private").disabled).toBe(false));
   const box = find<HTMLInputElement>("#private");
   expect(box.checked).toBe(false);
   expect(find("#private-means").textContent).toContain("go to your server");
@@ -146,15 +150,15 @@ test("private windows take part only if a person says so, and the page says what
   ] as const) {
     box.checked = told;
     box.dispatchEvent(new Event("change", { bubbles: true }));
-    await vi.waitFor(() => expect(storage.local.items.get(privateKey)).toBe(kept));
-    await vi.waitFor(() => expect(root.querySelector("#private-hidden") !== null).toBe(told));
+    await until(() => expect(storage.local.items.get(privateKey)).toBe(kept));
+    await until(() => expect(root.querySelector("#private-hidden") !== null).toBe(told));
   }
 });
 
 test("the settings page follows the connection", async () => {
   const { parts, say } = settings();
   await showSettings(root, parts);
-  await vi.waitFor(async () => {
+  await until(async () => {
     await say({
       state: "replaced",
       since: 0,
@@ -179,13 +183,13 @@ test("the settings page shows when it is tried next, and tries now when asked", 
     return undefined;
   });
   await showSettings(root, parts);
-  await vi.waitFor(async () => {
+  await until(async () => {
     await say({ ...status("offline"), retryAt: Date.now() + 9500, detail: "The server cannot be reached." });
     expect(find("#note").textContent).toMatch(/^Next attempt in (9|10) seconds\.$/);
   });
   expect(root.textContent).toContain("The server cannot be reached.");
   find("#restart").click();
-  await vi.waitFor(() => expect(asked).toContain("restart"));
+  await until(() => expect(asked).toContain("restart"));
 });
 
 test("the pause switch asks the worker, shows what is so, and says when it could not be stored", async () => {
@@ -201,19 +205,19 @@ test("the pause switch asks the worker, shows what is so, and says when it could
   });
   await showSettings(root, parts);
   const box = () => find<HTMLInputElement>("#paused");
-  await vi.waitFor(async () => {
+  await until(async () => {
     await say(status("online"));
     expect(box().disabled).toBe(false);
   });
   box().click();
-  await vi.waitFor(() => expect(asked).toEqual([true]));
+  await until(() => expect(asked).toEqual([true]));
   // The page does not take its own word for it.
   expect(box().checked).toBe(false);
   await say({ ...status("online"), paused: true });
-  await vi.waitFor(() => expect(box().checked).toBe(true));
+  await until(() => expect(box().checked).toBe(true));
   full = true;
   box().click();
-  await vi.waitFor(() => expect(root.querySelector("[role=alert]")?.textContent).toContain("quota exceeded"));
+  await until(() => expect(root.querySelector("[role=alert]")?.textContent).toContain("quota exceeded"));
   expect(box().checked).toBe(true);
 });
 
@@ -246,7 +250,7 @@ test("a panel without a model shows the hint and takes no message", async () => 
   const { agent, chat } = panel();
   agent.answer = { name: "", hint: "set a model" };
   await chat.open();
-  await vi.waitFor(() => expect(find("#obstacle").textContent).toBe("set a model"));
+  await until(() => expect(find("#obstacle").textContent).toBe("set a model"));
   expect(find<HTMLTextAreaElement>("#message").disabled).toBe(true);
 });
 
@@ -254,12 +258,12 @@ test("a token that the server does not accept leads to the settings, any other p
   const { agent, chat } = panel();
   agent.failures.push(new ConnectError("void", Code.Unauthenticated));
   await chat.open();
-  await vi.waitFor(() => expect(find(".problem").textContent).toBe("void Open settings"));
+  await until(() => expect(find(".problem").textContent).toBe("void Open settings"));
   agent.failures.push(new ConnectError("", Code.Unavailable));
   void chat.open();
-  await vi.waitFor(() => expect(find(".problem").textContent).toBe("The server cannot be reached. Try again"));
+  await until(() => expect(find(".problem").textContent).toBe("The server cannot be reached. Try again"));
   find(".problem button").click();
-  await vi.waitFor(() => expect(root.querySelector(".problem")).toBeNull());
+  await until(() => expect(root.querySelector(".problem")).toBeNull());
 });
 
 test("a panel streams, folds tools, and shows Stop while it runs", async () => {
@@ -269,14 +273,14 @@ test("a panel streams, folds tools, and shows Stop while it runs", async () => {
   agent.say({ case: "turnStarted", value: {} });
   agent.say({ case: "toolCall", value: { callId: "c", name: "listTabs", arguments: "{}" } });
   agent.say({ case: "textDelta", value: { text: "<b>Hel" } });
-  await vi.waitFor(() => expect(find("#lines .agent").textContent).toBe("<b>Hel"));
+  await until(() => expect(find("#lines .agent").textContent).toBe("<b>Hel"));
   expect(find("details.tool").hasAttribute("open")).toBe(false);
   expect(find("details.tool summary").textContent).toContain("List tabs");
   find("#stop").click();
-  await vi.waitFor(() => expect(agent.stopped).toEqual(["conv"]));
+  await until(() => expect(agent.stopped).toEqual(["conv"]));
   agent.say({ case: "message", value: { role: Role.ASSISTANT, text: "<b>Hello" } });
   agent.say({ case: "turnEnded", value: { reason: TurnEnd.ANSWERED } });
   await sending;
-  await vi.waitFor(() => expect(root.querySelector("#stop")).toBeNull());
+  await until(() => expect(root.querySelector("#stop")).toBeNull());
   expect(find("#lines .agent p").innerHTML).toBe("&lt;b&gt;Hello");
 });

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Pairing } from "../src/bridge/messages.js";
 import { pairingKey } from "../src/bridge/settings.js";
 import { FakeExtension, pairing } from "./fake/extension.js";
+import { until } from "./fake/until.js";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -21,7 +22,7 @@ test("a new token is stored with the old one, used at once, and the old one is t
   await ext.online();
   ext.server.tokens.push("second");
   ext.server.link.send({ case: "rotate", value: {} });
-  await vi.waitFor(() => expect(ext.server.links).toHaveLength(2));
+  await until(() => expect(ext.server.links).toHaveLength(2));
   expect(kept(ext)).toEqual({ ...pairing, token: "second", previous: "secret" });
   expect(ext.used).toEqual(["secret", "second"]);
   ext.server.link.welcome();
@@ -34,7 +35,7 @@ test("a new token is stored with the old one, used at once, and the old one is t
 test("the Welcome can ask for it, and it is tried again until it works", async () => {
   const ext = new FakeExtension();
   ext.link.start();
-  await vi.waitFor(() => ext.server.link);
+  await until(() => ext.server.link);
   ext.server.link.welcome({ rotateToken: true, heartbeatSeconds: 1000 });
   await soon();
   expect(kept(ext)).toEqual(pairing);
@@ -59,7 +60,7 @@ test("a token that the server does not take is given up for the one before", asy
   ext.storage.local.items.set(pairingKey, JSON.stringify({ ...pairing, token: "lost", previous: "secret" }));
   ext.server.watchFailures.push(new ConnectError("revoked", Code.Unauthenticated));
   ext.link.start();
-  await vi.waitFor(() => ext.server.link);
+  await until(() => ext.server.link);
   expect(ext.used.at(0)).toBe("lost");
   expect(ext.used.at(-1)).toBe("secret");
   expect(kept(ext)).toEqual(pairing);

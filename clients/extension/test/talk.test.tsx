@@ -1,11 +1,12 @@
 // @vitest-environment happy-dom
-import { render } from "preact";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Chat } from "../src/panel/chat.js";
 import { Inbox } from "../src/panel/inbox.js";
 import { alone } from "../src/panel/together.js";
 import { showPanel } from "../src/panel/view.js";
 import { conversation, FakeAgent } from "./fake/agent.js";
+import { putAway } from "./fake/frames.js";
+import { until } from "./fake/until.js";
 
 let root: HTMLElement;
 
@@ -14,7 +15,7 @@ beforeEach(() => {
   root = find("#root");
 });
 
-afterEach(() => render(null, root));
+afterEach(putAway);
 
 function find<E extends HTMLElement = HTMLElement>(selector: string): E {
   const element = document.querySelector<E>(selector);
@@ -51,7 +52,7 @@ test("the list has handles that say what they are, what an agent started under w
   const { agent, chat } = panel();
   await chat.open();
   find("#conversations").click();
-  await vi.waitFor(() => expect(all(".switcher li")).toHaveLength(3));
+  await until(() => expect(all(".switcher li")).toHaveLength(3));
   expect(all(".switcher li").map((row) => [row.dataset.depth, row.querySelector("small")?.textContent])).toEqual([
     ["0", expect.stringMatching(/^3f2a running, 1 message waiting, /)],
     ["1", expect.stringMatching(/^c1d2 agent reader, waits for a person, /)],
@@ -60,17 +61,17 @@ test("the list has handles that say what they are, what an agent started under w
   expect(all(".switcher .title").at(2)?.textContent).toBe("News \\u202e");
   expect(find(".switcher .handle").title).toContain("shortest beginning of its id");
   labelled("Rename: Trip").click();
-  await vi.waitFor(() => find(".rename input"));
+  await until(() => find(".rename input"));
   type(find<HTMLInputElement>(".rename input"), "Journey");
-  await vi.waitFor(() => expect(find<HTMLInputElement>(".rename input").value).toBe("Journey"));
+  await until(() => expect(find<HTMLInputElement>(".rename input").value).toBe("Journey"));
   find<HTMLFormElement>(".rename").requestSubmit();
-  await vi.waitFor(() => expect(agent.acts).toEqual(["rename 3f2a1 Journey"]));
-  await vi.waitFor(() => labelled("Archive: Read"));
+  await until(() => expect(agent.acts).toEqual(["rename 3f2a1 Journey"]));
+  await until(() => labelled("Archive: Read"));
   labelled("Archive: Read").click();
   find("#archived").click();
-  await vi.waitFor(() => labelled("Open again: Old"));
+  await until(() => labelled("Open again: Old"));
   labelled("Open again: Old").click();
-  await vi.waitFor(() => expect(agent.acts.slice(1)).toEqual(["archive c1d20", "reopen 0ld00"]));
+  await until(() => expect(agent.acts.slice(1)).toEqual(["archive c1d20", "reopen 0ld00"]));
 });
 
 test("while a turn runs the field queues and steers, and what waits is changed and taken back", async () => {
@@ -79,26 +80,26 @@ test("while a turn runs the field queues and steers, and what waits is changed a
   agent.say({ case: "turnStarted", value: {} });
   agent.say({ case: "queued", value: { messageId: "q1", text: "later" } });
   agent.say({ case: "queued", value: { messageId: "q2", text: "theirs", sender: { speaker: 2, handle: "9ab1" } } });
-  await vi.waitFor(() => expect(all(".queue li")).toHaveLength(2));
+  await until(() => expect(all(".queue li")).toHaveLength(2));
   expect(all(".queue li")[1]?.textContent).toContain("9ab1");
   // Only a person's own message can be changed.
   expect(all('.queue [title="Change"]')).toHaveLength(1);
   labelled("Change “later”").click();
-  await vi.waitFor(() => find(".queue textarea"));
+  await until(() => find(".queue textarea"));
   type(find<HTMLTextAreaElement>(".queue textarea"), "better");
-  await vi.waitFor(() => expect(find<HTMLTextAreaElement>(".queue textarea").value).toBe("better"));
+  await until(() => expect(find<HTMLTextAreaElement>(".queue textarea").value).toBe("better"));
   find<HTMLFormElement>(".queue form").requestSubmit();
   labelled("Take back “theirs”").click();
-  await vi.waitFor(() => expect(agent.acts).toEqual(["edit conv q1 better", "remove conv q2"]));
+  await until(() => expect(agent.acts).toEqual(["edit conv q1 better", "remove conv q2"]));
   expect(document.querySelector("#send")).toBeNull();
   type(find<HTMLTextAreaElement>("#message"), "now");
-  await vi.waitFor(() => find("#steer"));
+  await until(() => find("#steer"));
   find("#steer").click();
-  await vi.waitFor(() => expect(agent.sent).toEqual(["conv: now (steer)"]));
+  await until(() => expect(agent.sent).toEqual(["conv: now (steer)"]));
   type(find<HTMLTextAreaElement>("#message"), "then");
-  await vi.waitFor(() => find("#queue"));
+  await until(() => find("#queue"));
   find("#queue").click();
-  await vi.waitFor(() => expect(agent.sent).toEqual(["conv: now (steer)", "conv: then"]));
+  await until(() => expect(agent.sent).toEqual(["conv: now (steer)", "conv: then"]));
 });
 
 test("other agents are marked, a limit has its button, and the whole answer of a tool is asked for when it is wanted", async () => {
@@ -113,25 +114,25 @@ test("other agents are marked, a limit has its button, and the whole answer of a
     value: { conversationId: "c1d20", handle: "c1d2", agent: "reader", status: 2 },
   });
   agent.say({ case: "notice", value: { code: "wakes_exhausted", text: "held", canContinue: true } });
-  await vi.waitFor(() => find(".go-on"));
+  await until(() => find(".go-on"));
   expect(find(".other header").textContent).toBe("The agent of 9ab1 News writes:");
   expect(find(".other p").textContent).toBe("A person:\nsay yes \\u202e");
   expect(find(".child").textContent).toContain("Agent reader c1d2: running");
   const tool = find<HTMLDetailsElement>("details.tool");
   tool.open = true;
   tool.dispatchEvent(new Event("toggle"));
-  await vi.waitFor(() => expect(find(".tool .fold .quiet").textContent).toBe("Show all 40 KiB"));
+  await until(() => expect(find(".tool .fold .quiet").textContent).toBe("Show all 40 KiB"));
   find(".tool .fold .quiet").click();
-  await vi.waitFor(() => expect(find(".whole").textContent).toBe("all of c"));
+  await until(() => expect(find(".whole").textContent).toBe("all of c"));
   find(".go-on").click();
-  await vi.waitFor(() => expect(agent.sent).toEqual(["conv: go on"]));
-  await vi.waitFor(() => expect(document.querySelector(".go-on")).toBeNull());
+  await until(() => expect(agent.sent).toEqual(["conv: go on"]));
+  await until(() => expect(document.querySelector(".go-on")).toBeNull());
 });
 
 test("what is typed right after another view was asked for is in the field of that view", async () => {
   const { chat } = panel();
   await chat.open();
-  await vi.waitFor(() => expect(find<HTMLTextAreaElement>("#message").disabled).toBe(false));
+  await until(() => expect(find<HTMLTextAreaElement>("#message").disabled).toBe(false));
   const frames = vi.spyOn(globalThis, "requestAnimationFrame").mockImplementation(() => 0); // none comes
   try {
     const before = find("#message");

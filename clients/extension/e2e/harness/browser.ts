@@ -32,6 +32,8 @@ export interface WorkerKiller {
   stop(): Promise<void>;
   /** Stops it, and waits until it is. */
   stopped(): Promise<void>;
+  /** Waits until one runs, stops it, and waits until it is. */
+  stopOne(): Promise<void>;
   /** How often a worker was started. */
   started(): number;
   end(): Promise<void>;
@@ -47,6 +49,10 @@ export class Browser {
     this.#rules = rules;
     this.#folder = folder;
     this.#pagesPort = pagesPort;
+  }
+
+  get runs(): boolean {
+    return this.#context !== undefined;
   }
 
   get context(): BrowserContext {
@@ -117,9 +123,19 @@ export class Browser {
     await rm(this.#folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   }
 
-  /** The worker that runs now. */
+  /** The worker that runs now: it has answered. One that was stopped just now may be listed still, and the next one not yet. */
   async worker(): Promise<Worker> {
-    return this.context.serviceWorkers()[0] ?? this.context.waitForEvent("serviceworker");
+    let found: Worker | undefined;
+    const look = async () => {
+      for (const each of this.context.serviceWorkers()) {
+        const late = new Promise<boolean>((resolve) => setTimeout(() => resolve(false), 2000));
+        const runs = each.evaluate(() => true).catch(() => false);
+        found = (await Promise.race([runs, late])) ? each : found;
+      }
+      return found !== undefined;
+    };
+    await expect.poll(look, { interval: 20, timeout: 30_000 }).toBe(true);
+    return found as Worker;
   }
 
   async open(name: "options.html" | "panel.html"): Promise<Page> {
@@ -174,12 +190,17 @@ export class Browser {
     const stop = async () => {
       await session.send("ServiceWorker.stopAllWorkers");
     };
+    const ended = async () => {
+      const before = stopped;
+      await stop();
+      await expect.poll(() => stopped, { timeout: 30_000, interval: 5 }).toBeGreaterThan(before);
+    };
     return {
       stop,
-      stopped: async () => {
-        const before = stopped;
-        await stop();
-        await expect.poll(() => stopped, { timeout: 10_000, interval: 5 }).toBeGreaterThan(before);
+      stopped: ended,
+      stopOne: async () => {
+        await expect.poll(() => [...statuses.values()], { timeout: 30_000, interval: 5 }).toContain("running");
+        await ended();
       },
       started: () => started,
       end: () => session.detach(),

@@ -78,9 +78,14 @@ async function openWindow(url: string, type: "normal" | "popup"): Promise<number
   return loaded(window?.tabs?.[0]?.id ?? -1);
 }
 
-/** How long nothing may change before the browser counts as settled, and how long a page may load meanwhile. */
+/**
+ * How long nothing may change before the browser counts as settled, and how long a page may load meanwhile: so long, or so many times
+ * what it takes the browser to say what there is. On a busy machine all else takes longer, too.
+ */
 const quietMs = 30;
+const quietLooks = 6;
 const loadMs = 2500;
+const loadLooks = 800;
 
 /**
  * Waits until everything that the browser's state is made of has stayed the same for a while and no page loads any more. A tab
@@ -90,22 +95,24 @@ async function settled(asking: boolean): Promise<void> {
   let before = "";
   const started = performance.now();
   for (;;) {
+    const looked = performance.now();
     const tabs = await chrome.tabs.query({});
     const others = await Promise.all([chrome.windows.getAll(), chrome.tabGroups.query({})]);
     const now = JSON.stringify([tabs.map(({ lastAccessed: _, ...tab }) => tab), ...others]);
     const loading = tabs.some(({ status }) => status === "loading");
-    if (now === before && (asking || !loading || performance.now() - started > loadMs)) {
+    const tookMs = performance.now() - looked;
+    const patienceMs = Math.max(loadMs, loadLooks * tookMs);
+    if (now === before && (asking || !loading || performance.now() - started > patienceMs)) {
       return;
     }
     before = now;
-    await new Promise((resolve) => setTimeout(resolve, quietMs));
+    await new Promise((resolve) => setTimeout(resolve, Math.max(quietMs, quietLooks * tookMs)));
   }
 }
 
-/** Closes everything but the page at an address, and makes that what a case starts with. Returns its window. */
-async function clean(homeUrl: string): Promise<number> {
-  const [first] = await chrome.tabs.query({ url: homeUrl });
-  const home = first?.id ?? 0;
+/** Closes everything but this page, and makes that what a case starts with. Returns its window. */
+async function clean(): Promise<number> {
+  const home = (await chrome.tabs.getCurrent())?.id ?? 0;
   for (;;) {
     const left = (await chrome.tabs.query({})).filter(({ id }) => id !== home);
     if (left.length === 0) {

@@ -13,7 +13,10 @@ import { type Api, Server } from "./server.js";
 import { Tap } from "./tap.js";
 
 /** How long the server's view may lag behind the browser before a test calls it wrong. */
-export const soon = { timeout: 10_000, interval: 50 };
+export const soon = { timeout: 20_000, interval: 50 };
+
+/** How long a browser may take to be connected again: it waits longer and longer between its attempts. */
+export const again = { timeout: 45_000, interval: 50 };
 
 export type Kind = NonNullable<MessageInitShape<typeof ActionSchema>["kind"]>;
 
@@ -40,11 +43,20 @@ export class Fixture {
 
   static async start(name = "work laptop", env: Record<string, string> = {}, tapped = false): Promise<Fixture> {
     const server = await Server.start(env);
-    const tap = tapped ? await Tap.start(server.port) : undefined;
-    const pages = await Pages.start();
-    const browser = await Browser.start((tap ?? server).port, pages.port);
-    const api = await server.api();
-    return new Fixture({ server, pages, browser, api, tap, ...(await pairBrowser(browser, tap ?? server, api, name)) });
+    let browser: Browser | undefined;
+    try {
+      const tap = tapped ? await Tap.start(server.port) : undefined;
+      const pages = await Pages.start();
+      browser = await Browser.start((tap ?? server).port, pages.port);
+      const api = await server.api();
+      const paired = await pairBrowser(browser, tap ?? server, api, name);
+      return new Fixture({ server, pages, browser, api, tap, ...paired });
+    } catch (error) {
+      // Nobody else knows them.
+      await browser?.stop();
+      await server.remove();
+      throw error;
+    }
   }
 
   async stop(): Promise<void> {
@@ -72,21 +84,38 @@ export class Fixture {
    * of one whose page never comes not at all: the browser closes those, and says when none is left.
    */
   async closeOthers(): Promise<void> {
+    await this.whole();
     const left = async () => {
-      for (const page of this.browser.context.pages()) {
-        if (page !== this.page) {
-          await page.close({ runBeforeUnload: false });
-        }
-      }
+      const others = this.browser.context.pages().filter((page) => page !== this.page);
+      await Promise.all(others.map((page) => page.close({ runBeforeUnload: false })));
       return this.page.evaluate(async () => {
         const own = (await chrome.tabs.getCurrent())?.id;
-        const others = (await chrome.tabs.query({})).flatMap(({ id }) => (id === undefined || id === own ? [] : [id]));
-        void chrome.tabs.remove(others).catch(() => {});
-        return others.length;
+        const rest = (await chrome.tabs.query({})).flatMap(({ id }) => (id === undefined || id === own ? [] : [id]));
+        void chrome.tabs.remove(rest).catch(() => {});
+        return rest.length;
       });
     };
     await expect.poll(left, soon).toBe(0);
-    await this.inStep();
+    await this.inStep(again);
+  }
+
+  /** Starts again what a test that failed has ended. */
+  async whole(): Promise<void> {
+    await this.server.up();
+    if (!this.browser.runs) {
+      await this.restartBrowser();
+    }
+  }
+
+  /** Closes the tabs of web pages, and no page of the extension. */
+  async closeSites(): Promise<void> {
+    const left = () =>
+      this.page.evaluate(async () => {
+        const ids = (await chrome.tabs.query({ url: "http://*/*" })).flatMap(({ id }) => id ?? []);
+        void chrome.tabs.remove(ids).catch(() => {});
+        return ids.length;
+      });
+    await expect.poll(left, soon).toBe(0);
   }
 
   /** Ends the browser, starts it again with its profile, and waits until it is connected. */
@@ -99,14 +128,11 @@ export class Fixture {
 
   /** Waits until the browser is connected, as it sees it and as the server does. */
   async online(): Promise<void> {
-    await this.page.waitForSelector('#state[data-state="online"]', { timeout: 45_000 });
-    await expect
-      .poll(
-        async () =>
-          (await this.api.devices.listDevices({})).devices.find(({ deviceId }) => deviceId === this.deviceId)?.online,
-        soon,
-      )
-      .toBe(true);
+    // The page may not know yet that it is not.
+    const known = async () =>
+      (await this.api.devices.listDevices({})).devices.find(({ deviceId }) => deviceId === this.deviceId)?.online;
+    await expect.poll(known, again).toBe(true);
+    await this.page.waitForSelector('#state[data-state="online"]', { timeout: again.timeout });
   }
 
   /** Turns the switch on the settings page, and waits until that holds. */
@@ -139,7 +165,7 @@ export class Fixture {
   }
 
   /** Waits until the server knows every tab as the browser has it. */
-  async inStep(): Promise<void> {
+  async inStep(within = soon): Promise<void> {
     const difference = async () => {
       const [server, real] = await Promise.all([this.serverTabs(), this.realTabs()]);
       const known = server.map(seenTab).sort(byPlace);
@@ -148,16 +174,19 @@ export class Fixture {
         ? undefined
         : `known ${JSON.stringify(known)}, is ${JSON.stringify(is)}`;
     };
-    await expect.poll(difference, soon).toBeUndefined();
+    await expect.poll(difference, within).toBeUndefined();
   }
 
   /** The composite id of a tab, by its address. */
   async idOf(url: string): Promise<string> {
-    const tab = (await this.serverTabs()).find((each) => each.url === url);
-    if (tab === undefined) {
-      throw new Error(`the server knows no tab at ${url}`);
-    }
-    return tab.tabId;
+    let id = "";
+    const known = async () => {
+      const tabs = await this.serverTabs();
+      id = tabs.find((each) => each.url === url)?.tabId ?? "";
+      return tabs.map((each) => each.url);
+    };
+    await expect.poll(known, soon).toContain(url);
+    return id;
   }
 
   async realTab(id: string): Promise<RealTab | undefined> {

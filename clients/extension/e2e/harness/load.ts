@@ -15,6 +15,8 @@ const poolOf = (tab: Tab) => pools.find((pool) => tab.url.startsWith(`http://${p
 /** What a command may end with when its worker is stopped, or when another one was there first. */
 const allowed: ReadonlySet<ErrorCode> = new Set([ErrorCode.INTERRUPTED, ErrorCode.NOT_FOUND, ErrorCode.EXPIRED]);
 
+const closedMeanwhile = /^the tab closed at once|^the tab \S+ was opened, but could not be shown: No tab with id/;
+
 const ttlSeconds = 30;
 /** Nobody has answered for the device. Less may be a busy machine. */
 const slowSeconds = ttlSeconds + 5;
@@ -101,8 +103,8 @@ export class Load {
       const why = how === "error" ? `: ${answer.message}` : "";
       this.slow.push(`${name} ${end} after ${seconds} s${why}`);
     }
-    // Another lane may close a tab before the one that has opened it has said so.
-    const closed = how === "error" && name === "openTab" && answer.message.startsWith("the tab closed at once");
+    // Another lane may close a tab before the one that has opened it has shown it or said so.
+    const closed = how === "error" && name === "openTab" && closedMeanwhile.test(answer.message);
     if (how === "error" && !allowed.has(answer.code) && !closed) {
       this.faults.push(`${name}: ${end} ${answer.message}`);
     }

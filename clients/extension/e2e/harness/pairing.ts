@@ -1,5 +1,5 @@
 import type { Page } from "playwright-core";
-import { expect } from "vitest";
+import { expect, vi } from "vitest";
 import type { Browser } from "./browser.js";
 import type { Api } from "./server.js";
 
@@ -19,8 +19,11 @@ export async function pairBrowser(
   await page.waitForSelector("#check-word");
   expect(await page.textContent("#check-word")).toBe(checkWord);
   await page.waitForSelector('#state[data-state="online"]');
-  const { devices } = await api.devices.listDevices({ onlineOnly: true });
-  const device = devices.find((each) => each.name === name);
-  expect(device, JSON.stringify(devices.map(({ name: known, agent }) => [known, agent]))).toBeDefined();
-  return { deviceId: device?.deviceId ?? "", page };
+  const online = async () => {
+    const { devices } = await api.devices.listDevices({ onlineOnly: true });
+    const device = devices.find((each) => each.name === name);
+    expect(device, JSON.stringify(devices.map(({ name: known, agent }) => [known, agent]))).toBeDefined();
+    return device?.deviceId ?? "";
+  };
+  return { deviceId: await vi.waitFor(online, { timeout: 20_000 }), page };
 }

@@ -3,13 +3,14 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-const startMs = 20_000;
+const startMs = 60_000;
 const stopMs = 15_000;
 
 export interface Running {
   readonly child: ChildProcess;
   /** Everything it has written so far. */
   output(): string;
+  runs(): boolean;
   stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
@@ -38,8 +39,9 @@ export async function start(
     child.once("error", (error) => fail(String(error)));
     child.once("exit", (code) => fail(`ended with ${code}`));
   });
+  const runs = () => child.exitCode === null && child.signalCode === null;
   const stop = async (signal: NodeJS.Signals = "SIGTERM") => {
-    if (child.exitCode !== null || child.signalCode !== null) {
+    if (!runs()) {
       return;
     }
     const gone = once(child, "exit");
@@ -48,7 +50,7 @@ export async function start(
     await gone;
     clearTimeout(timer);
   };
-  return { child, output: () => written, stop };
+  return { child, output: () => written, runs, stop };
 }
 
 /** Starts a program and does not listen to it. It is the first of a group of processes of its own. */
@@ -72,16 +74,29 @@ function endWithTests(child: ChildProcess): void {
   child.once("exit", () => process.off("exit", end));
 }
 
-/** A port that was free a moment ago. */
+/** Below the ports that systems hand out by themselves, to connections too; none of them is one that browsers refuse. */
+const leastPort = 20_000;
+const mostPort = 32_000;
+
+/**
+ * A port that is free, and that no system hands out while nobody listens on it: a server that is started again has to get its own
+ * back.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") {
-    throw new Error("no port");
+  for (let tries = 0; ; tries++) {
+    const port = leastPort + Math.floor(Math.random() * (mostPort - leastPort));
+    const server = createServer();
+    try {
+      server.listen(port, "127.0.0.1");
+      await once(server, "listening");
+    } catch (error) {
+      if (tries < 50) {
+        continue;
+      }
+      throw error;
+    }
+    server.close();
+    await once(server, "close");
+    return port;
   }
-  return address.port;
 }

@@ -40,7 +40,11 @@ export class Server {
     return server;
   }
 
+  /** Starts it, unless it runs. */
   async up(): Promise<void> {
+    if (this.#process?.runs() === true) {
+      return;
+    }
     const args = ["serve", "--listen", `127.0.0.1:${this.port}`, "--data-dir", this.#folder, ...this.#args];
     this.#process = await start(inject("server"), args, this.#env, /listens on/);
   }

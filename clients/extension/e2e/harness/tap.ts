@@ -107,8 +107,14 @@ export class Tap {
         }
         outgoing.write(chunk);
       });
-      answer.on("end", () => outgoing.end());
-      answer.on("error", () => outgoing.destroy());
+      answer.on("end", () => {
+        end();
+        outgoing.end();
+      });
+      answer.on("error", () => {
+        end();
+        outgoing.destroy();
+      });
     });
   }
 

@@ -8,7 +8,6 @@ import type { Dialog, Page } from "playwright-core";
 import { expect } from "vitest";
 import { type BrowserChange, BrowserError, type BrowserPort } from "../../src/platform/port.js";
 import type { Identity } from "../../src/state/identity.js";
-import { homeUrl } from "../../test/cases/names.js";
 import type { Hanging, World } from "../../test/cases/stage.js";
 import type { Browser } from "./browser.js";
 import type { Answer, CasesPage } from "./casespage.js";
@@ -56,12 +55,12 @@ function remote(page: Page): BrowserPort {
 
 export class ChromiumWorld implements World {
   readonly browser: BrowserPort;
-  readonly momentMs = 700;
-  readonly shortMs = 1500;
+  /** How long the browser takes to say what there is, as it was before this case. */
+  #lookMs = 0;
   readonly #real: Browser;
   readonly #page: Page;
   readonly #identity: Identity;
-  readonly #waiting: (() => void)[] = [];
+  #waiting: { readonly pages: number; readonly enough: () => void }[] = [];
   #home = 0;
   #dialogs: Dialog[] = [];
   /** A call may hang in the worker. */
@@ -72,23 +71,37 @@ export class ChromiumWorld implements World {
     this.#page = page;
     this.#identity = identity;
     this.browser = remote(page);
-    const watch = (each: Page) => {
-      // Left to itself, the test's driver answers for the person at once.
-      each.on("dialog", (dialog) => {
-        this.#dialogs.push(dialog);
-        for (const asked of this.#waiting.splice(0)) {
-          asked();
-        }
-      });
-    };
-    real.context.pages().forEach(watch);
-    real.context.on("page", watch);
+    // Left to itself, the test's driver answers for the person at once, also on a page that it has not told of yet.
+    real.context.on("dialog", (dialog) => {
+      this.#dialogs.push(dialog);
+      for (const { enough } of this.#waiting.filter(({ pages }) => pages <= this.#dialogs.length)) {
+        enough();
+      }
+      this.#waiting = this.#waiting.filter(({ pages }) => pages > this.#dialogs.length);
+    });
+  }
+
+  // Usually so long; longer where the machine is busy.
+  get momentMs(): number {
+    return Math.min(5000, Math.max(700, 70 * this.#lookMs));
+  }
+
+  get shortMs(): number {
+    return Math.min(10_000, Math.max(1500, 150 * this.#lookMs));
   }
 
   /** The page is the extension's settings page, and the browser is paired. */
   static async start(real: Browser, page: Page, deviceId: string): Promise<ChromiumWorld> {
     await page.evaluate(await pageScript());
-    const boot = await page.evaluate(async () => (await chrome.storage.session.get("boot")).boot as string);
+    const boot = await page.evaluate(async () => {
+      for (;;) {
+        const { boot: made } = await chrome.storage.session.get("boot");
+        if (typeof made === "string") {
+          return made;
+        }
+        await new Promise((resolve) => setTimeout(resolve, 20)); // the worker has just started
+      }
+    });
     const world = new ChromiumWorld(real, page, { device: deviceId, boot });
     await world.clean();
     return world;
@@ -97,7 +110,10 @@ export class ChromiumWorld implements World {
   /** Brings the browser to what a case starts from: one window, one tab. */
   async clean(): Promise<void> {
     await this.answer("leave");
-    this.#home = await this.#page.evaluate((url) => cases.clean(url), homeUrl);
+    this.#home = await this.#page.evaluate(() => cases.clean());
+    const looked = performance.now();
+    await this.#page.evaluate(() => chrome.tabs.query({}));
+    this.#lookMs = Math.round(performance.now() - looked);
     if (this.#hangs) {
       this.#hangs = false;
       await (await this.#real.worker()).evaluate(() => {
@@ -159,8 +175,10 @@ export class ChromiumWorld implements World {
     }
   }
 
-  asked(): Promise<void> {
-    return this.#dialogs.length > 0 ? Promise.resolve() : new Promise((resolve) => this.#waiting.push(resolve));
+  asked(pages = 1): Promise<void> {
+    return this.#dialogs.length >= pages
+      ? Promise.resolve()
+      : new Promise((enough) => this.#waiting.push({ pages, enough }));
   }
 
   sleep(id: number): Promise<number> {

@@ -29,8 +29,8 @@ export interface World {
   click(id: number): Promise<void>;
   /** Answers what pages ask the person before they are left. */
   answer(how: "leave" | "stay"): Promise<void>;
-  /** Resolves once a page asks, at once if one does. */
-  asked(): Promise<void>;
+  /** Resolves once so many pages ask, one if it is left out; at once if they do. */
+  asked(pages?: number): Promise<void>;
   /** The browser puts a tab to sleep. Returns the id that it has then. */
   sleep(id: number): Promise<number>;
   /** A person closes a tab, and says yes to whatever its page asks. */
@@ -155,7 +155,8 @@ export class Stage {
       () => "done" as const,
       (error: unknown) => (error instanceof BrowserError ? error.kind : Promise.reject(error)),
     );
-    const stillOpen = asked.then(() => this.patience());
+    // A browser that is busy says what there is late, too.
+    const stillOpen = asked.then(() => this.patience()).then(() => this.world.settled());
     return Promise.race([settled, stillOpen.then(() => "pending" as const)]);
   }
 
@@ -180,7 +181,9 @@ export class Stage {
   /** What the port told since the last time, by names, in the order in which it came. */
   async changes(): Promise<string[]> {
     await this.view();
-    return (await this.world.changes()).map((change) => this.#changeText(change));
+    const all = (await this.world.changes()).map((change) => this.#changeText(change));
+    // Whether a tab's title and its end of loading are told in one or two is the browser's own affair.
+    return all.filter((text, at) => !(text.startsWith("tab ") && text === all[at - 1]));
   }
 
   #changeText(change: BrowserChange): string {
@@ -249,7 +252,7 @@ export class CommandStage extends Stage {
       create(CommandRequestSchema, {
         commandId: id,
         action: { kind },
-        timeLeft: durationFromMs(short ? this.world.shortMs : 20_000),
+        timeLeft: durationFromMs(short ? this.world.shortMs : 60_000),
         attempt: 1,
         saved: saved.map((tab): SavedTab => create(SavedTabSchema, tab)),
       }),

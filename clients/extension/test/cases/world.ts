@@ -12,8 +12,8 @@ import type { Hanging, World } from "./stage.js";
 
 export class FakeWorld implements World {
   readonly browser = new FakeBrowser(homeUrl);
-  readonly momentMs = 20;
-  readonly shortMs = 400;
+  readonly momentMs = 150;
+  readonly shortMs = 600;
   /** Its time passes as time does, as it does in Chromium. */
   readonly #extension = new FakeExtension(this.browser, true, Object.assign(new FakeClock(), systemClock));
   readonly #link = this.#extension.hub.part();
@@ -23,7 +23,7 @@ export class FakeWorld implements World {
   constructor() {
     // Otherwise the worker makes one when it first needs one, and cases name tabs before that.
     this.#extension.storage.session.items.set("boot", JSON.stringify("boot"));
-    this.browser.patienceMs = 10;
+    this.browser.patienceMs = 100; // shorter than a moment
     this.browser.watch((change) => this.#changes.push(change));
   }
 

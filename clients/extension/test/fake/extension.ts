@@ -3,7 +3,6 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { ActionSchema } from "@throwbar/es/pb/command";
 import type { Outcome } from "@throwbar/es/pb/device";
 import { SavedTabSchema } from "@throwbar/es/pb/state";
-import { vi } from "vitest";
 import { isMessage, type Message, type Pairing } from "../../src/bridge/messages.js";
 import { pairingKey } from "../../src/bridge/settings.js";
 import { WorkerSide } from "../../src/bridge/worker.js";
@@ -15,6 +14,7 @@ import { FakeClock } from "./clock.js";
 import { FakeHub, type FakeMessages } from "./messages.js";
 import { FakeServer } from "./server.js";
 import { FakeStorage } from "./storage.js";
+import { until } from "./until.js";
 
 export const pairing: Pairing = { server: "http://127.0.0.1:3913", deviceId: "dev1", token: "secret", name: "laptop" };
 
@@ -122,9 +122,9 @@ export class FakeExtension {
   /** Starts the link and lets the server welcome it. */
   async online(): Promise<void> {
     this.link.start();
-    await vi.waitFor(() => this.server.link);
+    await until(() => this.server.link);
     this.server.link.welcome();
-    await vi.waitFor(() => {
+    await until(() => {
       if (this.server.link.of("snapshot").length === 0) {
         throw new Error("no snapshot yet");
       }
@@ -152,7 +152,7 @@ export class FakeExtension {
 
   /** The outcomes of a command on the current link, once there is one. */
   outcome(commandId: string): Promise<Outcome> {
-    return vi.waitFor(() => {
+    return until(() => {
       const found = this.server.link.of("outcome").find((outcome) => outcome.commandId === commandId);
       if (found === undefined) {
         throw new Error(`no outcome of ${commandId}`);

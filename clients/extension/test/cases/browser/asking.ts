@@ -24,13 +24,19 @@ export const asking: readonly BrowserCase[] = [
     chromium: "Does nothing in the first half second; the call stays open, and one after that closes the tab.",
     ours: "force waits before it calls again, and reads back whether the tab is gone.",
     run: async (stage) => {
-      const guarded = await stage.openGuarded("g");
-      const first = stage.browser.tabs.remove([guarded]).catch(() => {});
-      await stage.world.asked();
-      const second = await stage.ended(stage.browser.tabs.remove([guarded]));
-      const between = await stage.view();
-      const third = await stage.ended(stage.browser.tabs.remove([guarded]));
-      return [second, between, third, await stage.ended(first), await stage.view()];
+      for (let tries = 1; ; tries++) {
+        const guarded = await stage.openGuarded("g");
+        const first = stage.browser.tabs.remove([guarded]).catch(() => {});
+        await stage.world.asked();
+        const second = await stage.ended(stage.browser.tabs.remove([guarded]));
+        if (second === "done" && tries < 5) {
+          await stage.world.answer("leave"); // gone: on a busy machine the second call may come too late
+          continue;
+        }
+        const between = await stage.view();
+        const third = await stage.ended(stage.browser.tabs.remove([guarded]));
+        return [second, between, third, await stage.ended(first), await stage.view()];
+      }
     },
     expected: ["pending", { home: ["home", "g/guard active"] }, "done", "done", { home: ["home active"] }],
   },
@@ -97,6 +103,7 @@ export const asking: readonly BrowserCase[] = [
     run: async (stage) => {
       const [a, b, p] = [await stage.openGuarded("a"), await stage.openGuarded("b"), await stage.open("p")];
       const ended = await stage.ended(stage.browser.tabs.remove([a, b, p]));
+      await stage.world.asked(2);
       const before = await stage.tabNames();
       await stage.world.answer("leave");
       return [ended, before, await stage.view()];

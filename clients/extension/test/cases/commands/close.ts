@@ -144,8 +144,9 @@ const plain: readonly CommandCase[] = [
     run: async (stage) => {
       const first = await stage.openWindow("first");
       const ids = [first];
+      const [other, home] = [await stage.windowOf(first), await stage.home()];
       for (let n = 0; n < 119; n++) {
-        const windowId = n % 2 === 0 ? await stage.windowOf(first) : await stage.home();
+        const windowId = n % 2 === 0 ? other : home;
         const made = await stage.browser.tabs.create({ url: "http://many.test/", windowId, active: false });
         ids.push(made.id);
       }

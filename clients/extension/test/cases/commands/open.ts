@@ -104,6 +104,19 @@ async function opened(stage: CommandStage, url: string): Promise<unknown> {
   return [await does(stage, { case: "openTab", value: { url, active: false } }), await stage.tabNames()];
 }
 
+/** The same where the browser has to have said for a failure, within a moment, that no page comes: on a busy machine it may be late. */
+async function openedInTime(stage: CommandStage, url: string): Promise<unknown> {
+  for (let tries = 1; ; tries++) {
+    const answer = await does(stage, { case: "openTab", value: { url, active: false } });
+    if (answer === "FAILED" || tries === 5) {
+      return [answer, await stage.tabNames()];
+    }
+    await stage.view();
+    const empty = (await stage.browser.tabs.list()).filter((tab) => (tab.pendingUrl || tab.url) === "");
+    await stage.browser.tabs.remove(empty.map(({ id }) => id));
+  }
+}
+
 const addressCases: readonly CommandCase[] = [
   {
     id: "open-behind",
@@ -188,7 +201,7 @@ const addressCases: readonly CommandCase[] = [
     source: "tried here",
     chromium: "Leaves a blank tab and says nothing.",
     ours: "FAILED, as the tab is watched for a moment; the empty one is closed again.",
-    run: (stage) => opened(stage, "http://a.test/nothing"),
+    run: (stage) => openedInTime(stage, "http://a.test/nothing"),
     expected: ["FAILED", ["home"]],
   },
   {
