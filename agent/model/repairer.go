@@ -59,6 +59,14 @@ func (r *Repairer) returned(messages []Message) bool {
 // wired is how many messages of out are written down.
 func (r *Repairer) wired() int { return len(r.ends) }
 
+// callIDs are the ids of the calls of messages. Nobody may change them.
+func (r *Repairer) callIDs(messages []Message) map[string]bool {
+	if r.returned(messages) && r.lint != nil {
+		return r.lint.ids
+	}
+	return callIDs(messages)
+}
+
 // goesOn takes what came since, if the history begins as the one before, or as a part of it, and nothing is wrong with that.
 func (r *Repairer) goesOn(messages []Message) bool {
 	if r.lint == nil {

@@ -40,8 +40,8 @@ type (
 	}
 )
 
-// encode returns the body of a request whose history is repaired.
-func (c *Client) encode(request Request) ([]byte, error) {
+// body returns the body of a request whose history is repaired.
+func (c *Client) body(request Request) (parts, error) {
 	head, out := wireHead{Model: cmp.Or(request.Model, c.model)}, wireRequest{Stream: true, Temperature: request.Temperature}
 	if head.Model == "" {
 		return nil, errors.New("no model is named")
@@ -72,10 +72,12 @@ func (c *Client) encode(request Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if rest, err = c.withEffort(rest, request.Effort); err != nil {
+		return nil, err
+	}
 	// The messages are most of a request, and are not read and copied once more to be a part of it. Head and rest have a
 	// member at least.
-	body := slices.Concat(first[:len(first)-1], []byte(`,"messages":[`), messages, []byte(`],`), rest[1:])
-	return c.withEffort(body, request.Effort)
+	return parts{first[:len(first)-1], []byte(`,"messages":[`), messages, []byte(`],`), rest[1:]}, nil
 }
 
 // asks reports whether a model can answer to the message.
