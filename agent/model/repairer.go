@@ -25,6 +25,9 @@ type Repairer struct {
 	wire []byte // the first messages of out as a client has written them down, without the brackets
 	ends []int  // where each of those ends in wire
 	by   *Client
+
+	tools    []Tool // of the request before
+	toolWire []byte // as they are written down, the same for every client
 }
 
 // Repair returns what [Repair] returns, but for the memory that it is in: that is the Repairer's, and nobody may change it. A nil
@@ -41,7 +44,7 @@ func (r *Repairer) Repair(messages []Message) []Message {
 
 // Size is about how many bytes are kept, texts included, though others may keep those as well.
 func (r *Repairer) Size() int {
-	return (cap(r.in)+cap(r.out))*messageSize + r.size + cap(r.wire) + cap(r.ends)*endSize
+	return (cap(r.in)+cap(r.out))*messageSize + r.size + cap(r.wire) + cap(r.ends)*endSize + r.toolsSize()
 }
 
 const (
@@ -114,7 +117,9 @@ func (r *Repairer) back(to int) bool {
 
 // begin repairs all of a history.
 func (r *Repairer) begin(messages []Message) {
-	*r = Repairer{in: owned(messages), lint: newLinter(len(messages)), size: sizeOf(messages)}
+	*r = Repairer{
+		in: owned(messages), lint: newLinter(len(messages)), size: sizeOf(messages), tools: r.tools, toolWire: r.toolWire,
+	}
 	if r.out = r.in; r.lint.accepts(r.in) {
 		return
 	}
