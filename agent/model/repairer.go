@@ -44,7 +44,7 @@ func (r *Repairer) Repair(messages []Message) []Message {
 
 // Size is about how many bytes are kept, texts included, though others may keep those as well.
 func (r *Repairer) Size() int {
-	return (cap(r.in)+cap(r.out))*messageSize + r.size + cap(r.wire) + cap(r.ends)*endSize + r.toolsSize()
+	return (cap(r.in)+cap(r.out))*messageSize + r.size + cap(r.wire) + cap(r.ends)*endSize + ToolsSize(r.tools) + cap(r.toolWire)
 }
 
 const (

@@ -13,7 +13,7 @@ func (r *Repairer) writtenTools(tools []Tool) ([]byte, error) {
 	if len(tools) == 0 {
 		return nil, nil
 	}
-	if r != nil && slices.EqualFunc(r.tools, tools, equalTools) {
+	if r != nil && slices.EqualFunc(r.tools, tools, Tool.Equal) {
 		return r.toolWire, nil
 	}
 	all := make([]wireTool, 0, len(tools))
@@ -35,23 +35,30 @@ func (r *Repairer) writtenTools(tools []Tool) ([]byte, error) {
 	}
 	wire := slices.Concat([]byte(`"tools":`), raw, []byte(`,`))
 	if r != nil {
-		r.tools, r.toolWire = slices.Clone(tools), wire
-		for i := range r.tools {
-			r.tools[i].Parameters = bytes.Clone(r.tools[i].Parameters) // they are the caller's, who may change them
-		}
+		r.tools, r.toolWire = OwnTools(tools), wire
 	}
 	return wire, nil
 }
 
-func equalTools(a, b Tool) bool {
-	return a.Name == b.Name && a.Description == b.Description && a.Strict == b.Strict && bytes.Equal(a.Parameters, b.Parameters)
+// Equal reports whether two tools are the same for a model.
+func (t Tool) Equal(other Tool) bool {
+	return t.Name == other.Name && t.Description == other.Description && t.Strict == other.Strict && bytes.Equal(t.Parameters, other.Parameters)
 }
 
-// toolsSize is how many bytes are kept of tools.
-func (r *Repairer) toolsSize() int {
-	size := cap(r.toolWire)
-	for i := range r.tools {
-		size += toolSize + len(r.tools[i].Description) + len(r.tools[i].Parameters)
+// OwnTools returns a copy of tools that shares nothing with them that anybody could change.
+func OwnTools(tools []Tool) []Tool {
+	out := slices.Clone(tools)
+	for i := range out {
+		out[i].Parameters = bytes.Clone(out[i].Parameters)
+	}
+	return out
+}
+
+// ToolsSize is about how many bytes tools take.
+func ToolsSize(tools []Tool) int {
+	size := 0
+	for i := range tools {
+		size += toolSize + len(tools[i].Description) + len(tools[i].Parameters)
 	}
 	return size
 }

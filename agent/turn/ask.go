@@ -48,7 +48,7 @@ func (s *session) askOne(ctx context.Context, step Step, choice Choice) (model.T
 	s.profile = choice.Profile
 	effort := cmp.Or(step.Effort, choice.Effort)
 	asker := s.asker(choice)
-	asker.Limits.Fixed = asker.Limits.Estimator.Tools(tools)
+	asker.Limits.Fixed = s.memory.Tools(asker.Limits.Estimator, tools)
 	asker.Loaded = s.hand.loaded
 	asker.Complete = func(ctx context.Context, shown []model.Message) (model.Turn, error) {
 		answer, err := choice.Model.Complete(ctx, model.Request{
