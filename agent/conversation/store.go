@@ -179,7 +179,7 @@ type Move struct {
 type Store interface {
 	// State is a conversation and what it is about to do. It is ErrNoRow if there is none in this workspace.
 	State(ctx context.Context, workspace, id string) (State, error)
-	// Messages is what models are shown of the history of a conversation.
+	// Messages is what models are shown of the history of a conversation. Nobody may change them; to add some is to copy them.
 	Messages(ctx context.Context, id string) ([]model.Message, error)
 	// Append stores a change, all of it or nothing.
 	Append(ctx context.Context, change Change) error

@@ -70,12 +70,15 @@ func weigh(m *message) int {
 }
 
 // Tools estimates the tokens of the tools that go with a request.
-func (e *Estimator) Tools(tools []model.Tool) int {
+func (e *Estimator) Tools(tools []model.Tool) int { return e.tokens(weighTools(tools)) }
+
+// weighTools is the estimated tokens of tools, times unit.
+func weighTools(tools []model.Tool) int {
 	sum := 0
 	for _, t := range tools {
 		sum += toolTokens*unit + weight(t.Name) + weight(t.Description) + weight(string(t.Parameters))
 	}
-	return e.tokens(sum)
+	return sum
 }
 
 // Text estimates the tokens of a text.

@@ -16,6 +16,9 @@ type Memory struct {
 	whole, shown model.Repairer // of what is stored, and of what models are shown
 	known        []known        // by place, of what was shown last
 	weight       int            // of all of that, times unit
+
+	tools       []model.Tool // that were weighed last
+	toolsWeight int
 }
 
 // known is what was found out about a message.
@@ -28,6 +31,14 @@ type known struct {
 
 // Repair is [model.Repair] of what is stored. Nobody may change what it returns.
 func (m *Memory) Repair(messages []model.Message) []model.Message { return m.whole.Repair(messages) }
+
+// Tools is [Estimator.Tools]. Tools that are those of the last time are not weighed again.
+func (m *Memory) Tools(e *Estimator, tools []model.Tool) int {
+	if !slices.EqualFunc(m.tools, tools, model.Tool.Equal) {
+		m.tools, m.toolsWeight = model.OwnTools(tools), weighTools(tools)
+	}
+	return e.tokens(m.toolsWeight)
+}
 
 // weigh weighs messages: those that were not at their place the last time.
 func (m *Memory) weigh(messages []message) {
@@ -69,7 +80,7 @@ func (m *Memory) shorten(messages []message, end int) ([]message, int) {
 
 // size is about how many bytes are remembered. Texts count, though others may keep them as well.
 func (m *Memory) size() int {
-	size := m.whole.Size() + m.shown.Size() + m.Sent.Size() + cap(m.known)*knownSize
+	size := m.whole.Size() + m.shown.Size() + m.Sent.Size() + cap(m.known)*knownSize + model.ToolsSize(m.tools)
 	for i := range m.known {
 		size += len(m.known[i].short)
 	}

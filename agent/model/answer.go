@@ -19,7 +19,7 @@ var errBadChunk = errors.New("the answer has a part that is not JSON")
 // answer reads the body of a successful response.
 type answer struct {
 	sink Sink
-	// taken are the ids of calls that the history has; fresh makes new ones.
+	// taken are the ids of calls that the history has, and are only read; fresh makes new ones.
 	taken map[string]bool
 	fresh func() string
 	// limit bounds the body in bytes; maxBody if zero.

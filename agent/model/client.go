@@ -176,7 +176,7 @@ func redactURL(raw string) string {
 // other error the turn is empty and the answer had not begun.
 func (c *Client) Complete(ctx context.Context, request Request, sink Sink) (Turn, error) {
 	request.Messages = request.Known.Repair(request.Messages)
-	body, err := c.encode(request)
+	body, err := c.body(request)
 	if err != nil {
 		return Turn{}, fmt.Errorf("%w: %w", errRequest, err)
 	}
@@ -189,7 +189,7 @@ func (c *Client) Complete(ctx context.Context, request Request, sink Sink) (Turn
 		return Turn{}, fmt.Errorf("ask model: %w", c.explain(ctx, err))
 	}
 	defer func() { _ = response.Body.Close() }()
-	reader := answer{sink: sink, taken: callIDs(request.Messages), fresh: freshID}
+	reader := answer{sink: sink, taken: request.Known.callIDs(request.Messages), fresh: freshID}
 	turn, err := reader.read(&watchedBody{body: response.Body, watch: watch}, response.Header.Get("Content-Type"))
 	c.mark(turn.Calls)
 	if err != nil {

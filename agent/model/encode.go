@@ -86,17 +86,24 @@ func sizeOf(messages []Message) int {
 }
 
 // messages returns the messages of a request as they are written down, without the brackets. Those that the same client has
-// written down for the request before are not written down again.
+// written down for the request before are not written down again. Nobody changes what is returned, then or later.
 func (c *Client) messages(request Request) ([]byte, error) {
-	known, ids := request.Known, c.ids(request.Messages)
-	if !known.returned(request.Messages) || len(ids) > 0 { // what stands for an id rests on all others
+	known := request.Known
+	if !known.returned(request.Messages) {
 		known = &Repairer{}
 	}
 	if known.by != c {
-		known.by, known.wire, known.wired = c, make([]byte, 0, sizeOf(request.Messages)), 0
+		known.by, known.wire, known.ends = c, nil, nil
 	}
-	for ; known.wired < len(request.Messages); known.wired++ {
-		message, err := c.message(&request.Messages[known.wired], ids)
+	var ids map[string]string
+	if c.anyForeign(request.Messages[known.wired():]) { // what is written down has none
+		ids, known = c.ids(request.Messages), &Repairer{} // what stands for an id rests on all others
+	}
+	if known.wire == nil {
+		known.wire, known.ends = make([]byte, 0, sizeOf(request.Messages)), make([]int, 0, len(request.Messages))
+	}
+	for i := known.wired(); i < len(request.Messages); i++ {
+		message, err := c.message(&request.Messages[i], ids)
 		if err != nil {
 			return nil, err
 		}
@@ -104,10 +111,11 @@ func (c *Client) messages(request Request) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if known.wired > 0 {
+		if i > 0 {
 			known.wire = append(known.wire, ',')
 		}
 		known.wire = append(known.wire, raw...)
+		known.ends = append(known.ends, len(known.wire))
 	}
 	return known.wire, nil
 }

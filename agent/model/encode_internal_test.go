@@ -27,14 +27,17 @@ func (c *Client) slow(request Request) ([]byte, error) {
 		}
 		messages = append(messages, encoded)
 	}
-	if err := c.tools(&rest, request); err != nil {
-		return nil, err
+	c.toolOptions(&rest, request)
+	var tools []wireTool
+	for _, t := range request.Tools {
+		tools = append(tools, wireTool{Type: "function", Function: wireFunction{t.Name, clean(t.Description), t.Parameters, t.Strict}})
 	}
 	body, err := marshal(struct {
 		Model    string           `json:"model"`
 		Messages []map[string]any `json:"messages"`
+		Tools    []wireTool       `json:"tools,omitempty"`
 		wireRequest
-	}{cmp.Or(request.Model, c.model), messages, rest})
+	}{cmp.Or(request.Model, c.model), messages, tools, rest})
 	if err != nil {
 		return nil, err
 	}

@@ -47,6 +47,16 @@ type linter struct {
 
 func newLinter(messages int) *linter { return &linter{ids: make(map[string]bool, messages/2)} }
 
+// back makes it that of the first n of the messages that it has accepted, after which no call waits.
+func (l *linter) back(messages []Message, n int) {
+	for i := range messages[n:] {
+		for _, call := range messages[n+i].Calls {
+			delete(l.ids, call.ID) // no other call has it
+		}
+	}
+	l.begun = n > 0 && messages[n-1].Role != RoleSystem
+}
+
 func (l *linter) fault(format string, args ...any) {
 	l.faults = append(l.faults, fmt.Errorf("message %d: %s", l.at, fmt.Sprintf(format, args...)))
 }

@@ -16,16 +16,17 @@ import (
 )
 
 // send posts body and returns the response to it once that is a success.
-func (c *Client) send(ctx context.Context, body []byte, watch *watch) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, body parts, watch *watch) (*http.Response, error) {
 	var response *http.Response
-	attempts := &attempts{watch: watch}
+	attempts := &attempts{watch: watch, body: body}
 	options := append(quietHeaders(),
 		option.WithHeader("Accept", "text/event-stream, application/json"),
 		option.WithHeader("User-Agent", "throwbar"),
 		option.WithMiddleware(attempts.try),
 		option.WithResponseBodyInto(&response),
-		// As an option the library sends it as it is. As its own parameter it would read and copy all of it once more.
-		option.WithRequestBody("application/json", body),
+		// Each attempt is given its body (attempts.try). The library would read and copy all of it once more as its own
+		// parameter, and want it in one piece as an option.
+		option.WithRequestBody("application/json", []byte(nil)),
 	)
 	_, err := c.completions.New(ctx, openai.ChatCompletionNewParams{}, options...)
 	switch {
@@ -78,6 +79,7 @@ func quietHeaders() []option.RequestOption {
 // attempts looks at every attempt of one request.
 type attempts struct {
 	watch *watch
+	body  parts
 	// refusal is the error that the last attempt was answered with.
 	refusal *APIError
 }
@@ -86,6 +88,7 @@ type attempts struct {
 // would read without bound, lose the status if the body has an odd form, and repeat some requests in vain.
 func (a *attempts) try(request *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 	a.refusal = nil
+	request.Body, request.ContentLength, request.GetBody = a.body.open(), a.body.size(), func() (io.ReadCloser, error) { return a.body.open(), nil }
 	a.watch.start()
 	defer a.watch.stop() // the pause before the next attempt is no silence
 	response, err := next(request)

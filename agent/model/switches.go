@@ -96,7 +96,7 @@ func (c *Client) effort(word string) string {
 	return ""
 }
 
-// withEffort adds the effort to the body of a request, under the name that the provider has for it.
+// withEffort adds the effort to the members of a request, under the name that the provider has for it.
 func (c *Client) withEffort(body []byte, word string) ([]byte, error) {
 	word = c.effort(word)
 	if word == "" {

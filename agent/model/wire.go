@@ -4,19 +4,17 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 )
 
 // The request as it goes over the wire. It is written by hand because the library's types would send calls without a
 // type as empty objects, and nothing of fields they do not know.
 type (
-	// wireHead begins a request. Then come the messages, and what is in wireRequest.
+	// wireHead begins a request. Then come the messages, the tools, if there are any, and what is in wireRequest.
 	wireHead struct {
 		Model string `json:"model"`
 	}
 	wireRequest struct {
-		Tools               []wireTool  `json:"tools,omitempty"`
 		ToolChoice          any         `json:"tool_choice,omitempty"`
 		ParallelToolCalls   *bool       `json:"parallel_tool_calls,omitempty"`
 		Stream              bool        `json:"stream"`
@@ -40,8 +38,8 @@ type (
 	}
 )
 
-// encode returns the body of a request whose history is repaired.
-func (c *Client) encode(request Request) ([]byte, error) {
+// body returns the body of a request whose history is repaired.
+func (c *Client) body(request Request) (parts, error) {
 	head, out := wireHead{Model: cmp.Or(request.Model, c.model)}, wireRequest{Stream: true, Temperature: request.Temperature}
 	if head.Model == "" {
 		return nil, errors.New("no model is named")
@@ -57,7 +55,9 @@ func (c *Client) encode(request Request) ([]byte, error) {
 	} else {
 		out.MaxTokens = max(request.MaxTokens, 0)
 	}
-	if err := c.tools(&out, request); err != nil {
+	c.toolOptions(&out, request)
+	tools, err := request.Known.writtenTools(request.Tools)
+	if err != nil {
 		return nil, err
 	}
 	messages, err := c.messages(request)
@@ -72,31 +72,21 @@ func (c *Client) encode(request Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if rest, err = c.withEffort(rest, request.Effort); err != nil {
+		return nil, err
+	}
 	// The messages are most of a request, and are not read and copied once more to be a part of it. Head and rest have a
 	// member at least.
-	body := slices.Concat(first[:len(first)-1], []byte(`,"messages":[`), messages, []byte(`],`), rest[1:])
-	return c.withEffort(body, request.Effort)
+	return parts{first[:len(first)-1], []byte(`,"messages":[`), messages, []byte(`],`), tools, rest[1:]}, nil
 }
 
 // asks reports whether a model can answer to the message.
 func asks(last Message) bool { return last.Role == RoleUser || last.Role == RoleTool }
 
-// tools adds the tools and what may only be sent with them.
-func (c *Client) tools(out *wireRequest, request Request) error {
-	for _, tool := range request.Tools {
-		parameters := tool.Parameters
-		if len(parameters) == 0 {
-			parameters = json.RawMessage(`{"type":"object","properties":{}}`)
-		}
-		if !json.Valid(parameters) {
-			return fmt.Errorf("the parameters of tool %q are not JSON", tool.Name)
-		}
-		out.Tools = append(out.Tools, wireTool{Type: "function", Function: wireFunction{
-			Name: tool.Name, Description: clean(tool.Description), Parameters: parameters, Strict: tool.Strict,
-		}})
-	}
-	if len(out.Tools) == 0 {
-		return nil
+// toolOptions adds what may only be sent with tools.
+func (c *Client) toolOptions(out *wireRequest, request Request) {
+	if len(request.Tools) == 0 {
+		return
 	}
 	switch request.ToolChoice {
 	case "":
@@ -105,12 +95,11 @@ func (c *Client) tools(out *wireRequest, request Request) error {
 	default:
 		out.ToolChoice = map[string]any{"type": "function", "function": map[string]string{"name": request.ToolChoice}}
 	}
-	strict := slices.ContainsFunc(out.Tools, func(t wireTool) bool { return t.Function.Strict })
+	strict := slices.ContainsFunc(request.Tools, func(t Tool) bool { return t.Strict })
 	if c.switches.ParallelToolCalls != Default || strict {
 		allowed := c.switches.ParallelToolCalls == On
 		out.ParallelToolCalls = &allowed
 	}
-	return nil
 }
 
 func (c *Client) echoes(m *Message) bool {

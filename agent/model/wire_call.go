@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // originField is the member of Call.Extra that says which provider the call came from. It is never sent.
@@ -36,19 +37,18 @@ func isPlainID(id string) bool {
 
 // ids are the ids under which the calls of other providers are sent to this one, by their own.
 func (c *Client) ids(messages []Message) map[string]string {
+	if !c.anyForeign(messages) {
+		return nil
+	}
 	var own, foreign []string
 	for _, m := range messages {
 		for _, call := range m.Calls {
-			from := asObject(call.Extra).text(originField)
-			if from == "" || from == c.baseURL || isPlainID(call.ID) {
-				own = append(own, call.ID)
-			} else {
+			if c.foreign(call) {
 				foreign = append(foreign, call.ID)
+			} else {
+				own = append(own, call.ID)
 			}
 		}
-	}
-	if len(foreign) == 0 {
-		return nil
 	}
 	taken := make(map[string]bool, len(own)+len(foreign))
 	for _, id := range own {
@@ -62,6 +62,25 @@ func (c *Client) ids(messages []Message) map[string]string {
 		taken[out[id]] = true
 	}
 	return out
+}
+
+// anyForeign says whether one of the calls of messages is foreign.
+func (c *Client) anyForeign(messages []Message) bool {
+	for i := range messages {
+		if slices.ContainsFunc(messages[i].Calls, c.foreign) {
+			return true
+		}
+	}
+	return false
+}
+
+// foreign says whether a call is another provider's, and has an id that this one may refuse.
+func (c *Client) foreign(call Call) bool {
+	if len(call.Extra) == 0 {
+		return false
+	}
+	from := asObject(call.Extra).text(originField)
+	return from != "" && from != c.baseURL && !isPlainID(call.ID)
 }
 
 // wireCall returns the wire form of a call, with the fields of its provider as they came.

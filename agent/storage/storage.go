@@ -113,7 +113,8 @@ func missing(err error) error {
 	return fmt.Errorf("read row: %w", err)
 }
 
-// Messages is what models are shown of the history of a conversation.
+// Messages is what models are shown of the history of a conversation. They are those that are kept for the next time: nobody may
+// change them.
 func (s *Storage) Messages(ctx context.Context, id string) ([]model.Message, error) {
 	var all stretch
 	err := s.store.ReadTx(ctx, func(q *db.Queries) error {
@@ -144,7 +145,7 @@ func (s *Storage) Messages(ctx context.Context, id string) ([]model.Message, err
 		return nil, err
 	}
 	s.recent.keep(id, all)
-	return slices.Clone(all.messages), nil
+	return slices.Clip(all.messages), nil
 }
 
 // Letter is a message that was said in a workspace.

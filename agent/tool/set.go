@@ -12,6 +12,7 @@ import (
 	"throwbar.dev/throwbar/agent/tool/naming"
 	"throwbar.dev/throwbar/agent/tool/schema"
 	"throwbar.dev/throwbar/catalog"
+	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 )
 
 // Set is the list of all tools, however many there are. It never changes once it is made.
@@ -112,7 +113,7 @@ func newTool(e *catalog.Entry, files *protoregistry.Files) (*Tool, error) {
 	if !regexp.MustCompile(namePattern).MatchString(e.Name) {
 		return nil, fmt.Errorf("the name does not match %s", namePattern)
 	}
-	t := &Tool{Name: e.Name, Entry: e, files: files}
+	t := &Tool{Name: e.Name, Entry: e, files: files, finds: e.In.FullName() == (&agentv1.FindTools{}).ProtoReflect().Descriptor().FullName()}
 	t.Schema, t.Rules = schema.Of(e.In, e.Comment)
 	t.Description = describe(e.Summary, t.Schema.Notes)
 	if e.Command == nil {

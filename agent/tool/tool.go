@@ -30,6 +30,7 @@ type Tool struct {
 	// Rules are the rules of the arguments and how the schema tells them.
 	Rules []schema.Rule
 
+	finds   bool // it is the one that finds others
 	files   *protoregistry.Files
 	printed sync.Map // *offer by schema.Profile
 	index   sync.Once

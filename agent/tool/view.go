@@ -5,7 +5,6 @@ import (
 
 	"throwbar.dev/throwbar/agent/tool/naming"
 	"throwbar.dev/throwbar/agent/tool/result"
-	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 )
 
 // View is what one agent has of all tools. It never changes; make another one where the access may have changed.
@@ -69,6 +68,4 @@ func (v *View) Absent(called string) Answer {
 func cut(name string) string { return result.Cut(name, 100) }
 
 // Finds says whether the tool is the one that finds others. The turn answers its calls by Search: no Facilities know it.
-func (t *Tool) Finds() bool {
-	return t.Entry.In.FullName() == (&agentv1.FindTools{}).ProtoReflect().Descriptor().FullName()
-}
+func (t *Tool) Finds() bool { return t.finds }

@@ -48,7 +48,7 @@ func (s *session) askOne(ctx context.Context, step Step, choice Choice) (model.T
 	s.profile = choice.Profile
 	effort := cmp.Or(step.Effort, choice.Effort)
 	asker := s.asker(choice)
-	asker.Limits.Fixed = asker.Limits.Estimator.Tools(tools)
+	asker.Limits.Fixed = s.memory.Tools(asker.Limits.Estimator, tools)
 	asker.Loaded = s.hand.loaded
 	asker.Complete = func(ctx context.Context, shown []model.Message) (model.Turn, error) {
 		answer, err := choice.Model.Complete(ctx, model.Request{
@@ -61,10 +61,26 @@ func (s *session) askOne(ctx context.Context, step Step, choice Choice) (model.T
 		return answer, err
 	}
 	system := model.Message{Role: model.RoleSystem, Text: prompt(step)}
-	answer, shown, err := asker.Ask(ctx, slices.Concat([]model.Message{system}, s.history))
+	answer, shown, err := asker.Ask(ctx, s.framed(system))
 	s.history = unsystemed(shown)
 	return answer, err
 }
+
+// framed is the history after a message of the system. Both stay in memory of the turn's own, with room for what comes, so that the
+// history is not copied for each request.
+func (s *session) framed(system model.Message) []model.Message {
+	n := len(s.history)
+	if n == 0 || cap(s.frame) <= n || &s.frame[:2][1] != &s.history[0] {
+		s.frame = append(make([]model.Message, 1, 1+n+frameRoom), s.history...)
+		s.history = s.frame[1:]
+	}
+	s.frame = s.frame[:1+n]
+	s.frame[0] = system
+	return s.frame
+}
+
+// frameRoom is for how many messages more there is room at first: about as many as a turn of some rounds adds.
+const frameRoom = 32
 
 // asker asks a model in this turn; it remembers what that model refused.
 func (s *session) asker(choice Choice) *history.Asker {

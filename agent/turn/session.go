@@ -18,6 +18,7 @@ type session struct {
 	*Runner
 	task    Task
 	history []model.Message // without the system message
+	frame   []model.Message // what a model was shown last: a message of the system, and then the history, in the same memory
 	memory  *history.Memory // of the conversation
 	spent   Spent
 	clock   *clock

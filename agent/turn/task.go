@@ -31,7 +31,8 @@ type Task struct {
 	Resumed bool
 	Spent   Spent
 	Past    []*agentv1.Event
-	// History is the conversation so far; it ends with the message that begins the turn, or where that process left it.
+	// History is the conversation so far; it ends with the message that begins the turn, or where that process left it. The turn
+	// does not change it: it may be shared.
 	History []model.Message
 	Journal Journal
 }
