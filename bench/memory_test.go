@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"throwbar.dev/throwbar/app/apptest"
 	"throwbar.dev/throwbar/soak/soaktest"
 )
 
@@ -18,7 +19,7 @@ const (
 // holds as many bare streams.
 func BenchmarkIdleDevice(b *testing.B) {
 	for range b.N {
-		listen := address(b)
+		listen := apptest.FreeAddress(b)
 		bare := weigh(b, spawn(b, soaktest.RoleBare, listen), func() *soaktest.Process {
 			return spawn(b, soaktest.RoleBareFleet, listen, strconv.Itoa(idleDevices))
 		})

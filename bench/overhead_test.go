@@ -47,7 +47,7 @@ func serveWay(ctx context.Context, s *soaktest.Stage) error {
 // startWay starts a server in one of the ways, and its device.
 func startWay(b *testing.B, way string) (controlv1connect.CommandServiceClient, string) {
 	b.Helper()
-	dir, listen := b.TempDir(), address(b)
+	dir, listen := b.TempDir(), apptest.FreeAddress(b)
 	p := &product{url: "http://" + listen}
 	var err error
 	p.devices, err = apptest.Enrol(b.Context(), store.Config{Dir: dir}, p.url, 1)

@@ -54,13 +54,6 @@ func spawn(b *testing.B, role string, args ...string) *soaktest.Process {
 	return p
 }
 
-func address(b *testing.B) string {
-	b.Helper()
-	a, err := soaktest.FreeAddress(b.Context())
-	check(b, err)
-	return a
-}
-
 // product is a running server.
 type product struct {
 	server  *soaktest.Process
@@ -73,7 +66,7 @@ type product struct {
 // startProduct starts the whole program as a server that knows some devices, none of which runs yet.
 func startProduct(b *testing.B, devices int) *product {
 	b.Helper()
-	dir, listen := b.TempDir(), address(b)
+	dir, listen := b.TempDir(), apptest.FreeAddress(b)
 	p := &product{url: "http://" + listen}
 	var err error
 	p.devices, err = apptest.Enrol(b.Context(), store.Config{Dir: dir}, p.url, devices)
@@ -100,7 +93,7 @@ func (p *product) startDevice(b *testing.B) string {
 // startRelay starts a relay and its device, and returns a caller.
 func startRelay(b *testing.B) controlv1connect.CommandServiceClient {
 	b.Helper()
-	listen := address(b)
+	listen := apptest.FreeAddress(b)
 	spawn(b, roleRelay, listen)
 	url := "http://" + listen
 	spawn(b, roleRelayDevice, url)

@@ -78,8 +78,7 @@ func (h *herd) killAll() {
 // holdBare measures what a server holds, in KiB, that does nothing but hold as many streams.
 func (h *herd) holdBare() int64 {
 	h.t.Helper()
-	address, err := soaktest.FreeAddress(h.t.Context())
-	check(h.t, err)
+	address := apptest.FreeAddress(h.t)
 	log := filepath.Join(h.dir, "bare.log")
 	server, err := soaktest.Start(log, soaktest.RoleBare, address)
 	check(h.t, err)
@@ -140,9 +139,7 @@ func (h *herd) steady(when string, lost map[string]int) {
 // connect enrols all devices and connects them.
 func (h *herd) connect() {
 	h.t.Helper()
-	var err error
-	h.address, err = soaktest.FreeAddress(h.t.Context())
-	check(h.t, err)
+	h.address = apptest.FreeAddress(h.t)
 	began := time.Now()
 	identities, err := apptest.Enrol(h.t.Context(), store.Config{Dir: filepath.Join(h.dir, "data")}, "http://"+h.address, h.size)
 	check(h.t, err)

@@ -53,9 +53,7 @@ func newLane(t *testing.T, seed uint64, open func(*testing.T, string) engine) *l
 	t.Helper()
 	l := &lane{t: t, dir: folder(t), random: rand.New(rand.NewPCG(seed, 0)), stop: make(chan struct{})}
 	l.engine = open(t, l.data())
-	var err error
-	l.address, err = soaktest.FreeAddress(t.Context())
-	check(t, err)
+	l.address = apptest.FreeAddress(t)
 	identities, err := apptest.Enrol(t.Context(), l.engine.config(), l.url(), devices)
 	check(t, err)
 	t.Cleanup(l.killAll)
