@@ -132,7 +132,7 @@ func (b *Book) next(ctx context.Context, t *thread, change Change) error {
 			}
 		}
 	}
-	change.hold(b.limits())
+	change.hold(b.wakes(change.Conversation.Settings), b.limits().ChainWakes)
 	return b.keep(ctx, t, change)
 }
 
@@ -177,12 +177,16 @@ func chainsOf(letters []Letter) func(yield func(string) bool) {
 }
 
 // hold says, once until a person writes, that messages of agents wait because there are no wakes left.
-func (c *Change) hold(limits Limits) {
+func (c *Change) hold(wakes, chainWakes int) {
 	if c.Conversation.Wakes == 0 {
 		if c.Conversation.Holds&HeldByWakes == 0 {
+			text := "Agents may not wake this conversation. Their messages wait until you write."
+			if wakes > 0 {
+				text = fmt.Sprintf("Agents may wake this conversation %s until a person writes in it, and have. Their messages wait until you write.",
+					counted(wakes, "time", "times"))
+			}
 			c.Conversation.Holds |= HeldByWakes
-			c.Events = append(c.Events, notice("wakes_exhausted", fmt.Sprintf(
-				"Agents have woken this conversation %d times since a person wrote in it. Their messages wait until you write.", limits.Wakes), true))
+			c.Events = append(c.Events, notice("wakes_exhausted", text, true))
 		}
 		return
 	}
@@ -190,7 +194,7 @@ func (c *Change) hold(limits Limits) {
 		c.Conversation.Holds |= HeldByChain
 		c.Events = append(c.Events, notice("chain_exhausted", fmt.Sprintf(
 			"One message of a person may wake agents %d times: none of them are left, or its work was stopped. What they say here waits until you write.",
-			limits.ChainWakes), true))
+			chainWakes), true))
 	}
 }
 

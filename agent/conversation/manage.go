@@ -201,6 +201,7 @@ type Patch struct {
 	Model            *agentv1.ModelChoice
 	Grants           *agentv1.Grants
 	WorkingDirectory *string
+	Wakes            *agentv1.WakeBound
 }
 
 // Update changes the title or the settings of a conversation. It holds from the next step of a turn that runs.
@@ -224,6 +225,10 @@ func (b *Book) Update(ctx context.Context, workspace, ref string, patch Patch) (
 		}
 		if patch.Grants != nil {
 			settings.Grants = patch.Grants
+		}
+		if patch.Wakes != nil {
+			settings.Wakes = patch.Wakes
+			b.rebound(&change.Conversation, settings)
 		}
 		change.Conversation.Settings = settings
 		if change.Conversation.Equal(t.c) {

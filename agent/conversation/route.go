@@ -133,7 +133,7 @@ func (b *Book) fresh(c Conversation, workspace string) (Conversation, error) {
 		return c, err
 	}
 	now := b.config.Now()
-	c.ID, c.Workspace, c.Open, c.CreatedAt, c.UpdatedAt, c.Wakes = id, workspace, true, now, now, b.limits().Wakes
+	c.ID, c.Workspace, c.Open, c.CreatedAt, c.UpdatedAt, c.Wakes = id, workspace, true, now, now, b.wakes(c.Settings)
 	if c.Settings == nil {
 		c.Settings = &agentv1.ConversationSettings{}
 	}
@@ -197,7 +197,7 @@ func (b *Book) deliver(ctx context.Context, d Delivery, to Conversation, isNew b
 	}
 	letter.Sequence = t.c.Sequence
 	if letter.person() {
-		change.Conversation.Wakes, change.Conversation.Holds = b.limits().Wakes, 0
+		change.Conversation.Wakes, change.Conversation.Holds = b.wakes(t.c.Settings), 0
 	}
 	if d.Attached {
 		t.attached[letter.ID]++
@@ -261,7 +261,7 @@ func (b *Book) suppress(ctx context.Context, t *thread, letter *Letter, change C
 		return errorf(Exhausted, "no agent was started: nothing is left of what one message of a person may set to work, or its work was stopped")
 	}
 	letter.Delivery = agentv1.Delivery_DELIVERY_SUPPRESSED
-	change.hold(b.limits())
+	change.hold(b.wakes(change.Conversation.Settings), b.limits().ChainWakes)
 	return b.enqueue(ctx, t, *letter, change)
 }
 

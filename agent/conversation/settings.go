@@ -91,6 +91,22 @@ func (b *Book) modelNames() string {
 
 func joined(names []string) string { return strings.Join(names, ", ") }
 
+// wakes is how often agents may wake a conversation in a row: as its settings say, else as the server does.
+func (b *Book) wakes(s *agentv1.ConversationSettings) int {
+	if own := s.GetWakes(); own != nil && own.Most != nil {
+		return int(own.GetMost())
+	}
+	return b.limits().Wakes
+}
+
+// rebound gives a conversation another bound of wakes. Those that were since a person wrote in it count. What was held waits on.
+func (b *Book) rebound(c *Conversation, settings *agentv1.ConversationSettings) {
+	was := max(b.wakes(c.Settings)-c.Wakes, 0)
+	if c.Wakes = max(b.wakes(settings)-was, 0); c.Wakes > 0 {
+		c.Holds &^= HeldByWakes
+	}
+}
+
 // checkChoice refuses names of models that are not configured.
 func (b *Book) checkChoice(choice *agentv1.ModelChoice) error {
 	for _, name := range choice.GetModels() {

@@ -45,7 +45,7 @@ func (h *handler) UpdateConversation(
 		return nil, err
 	}
 	row, err := h.config.Book.Update(ctx, workspace, req.GetConversationId(), conversation.Patch{
-		Title: req.Title, Prompt: req.Prompt, Model: req.GetModel(), Grants: req.GetGrants(), WorkingDirectory: req.WorkingDirectory,
+		Title: req.Title, Prompt: req.Prompt, Model: req.GetModel(), Grants: req.GetGrants(), WorkingDirectory: req.WorkingDirectory, Wakes: req.GetWakes(),
 	})
 	if err != nil {
 		return nil, coded(err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -17,7 +18,10 @@ import (
 	agentv1 "throwbar.dev/throwbar/gen/go/throwbar/agent/v1"
 )
 
-const maxPrompt = 64 << 10
+const (
+	maxPrompt = 64 << 10
+	maxWakes  = 100
+)
 
 // effort is how hard a model thinks.
 type effort struct{ value *string }
@@ -81,6 +85,7 @@ type settingsAsk struct {
 	model            modelAsk
 	prompt, file     string
 	folder           string
+	wakes            string
 	only, more, deny []string
 	reset            bool
 }
@@ -95,6 +100,8 @@ func (ask *settingsAsk) bind(p *program, c *cobra.Command) {
 	set.StringSliceVar(&ask.only, "only", nil, "no other tools than these: `name` or group; repeatable")
 	set.StringSliceVar(&ask.deny, "deny", nil, "never this tool: `name` or group; repeatable")
 	set.StringVar(&ask.folder, "working-directory", "", "the `folder` that the work is about")
+	set.StringVar(&ask.wakes, "wakes", "", "how often agents may wake it in a row before a person writes in it: `times`, from 0 for never "+
+		"to 100, or default for the server's bound")
 	for _, flag := range []string{"grant", "only", "deny"} {
 		_ = c.RegisterFlagCompletionFunc(flag, p.completeTools)
 	}
@@ -128,6 +135,21 @@ func (ask *settingsAsk) text(stdin io.Reader, flags *pflag.FlagSet) (text string
 		return "", false, Errorf(Invalid, "--prompt-file %s is not UTF-8", ask.file)
 	}
 	return strings.TrimRight(string(raw), "\n"), true, nil
+}
+
+// bound is how often agents may wake it; nil if no flag is about that.
+func (ask *settingsAsk) bound(flags *pflag.FlagSet) (*agentv1.WakeBound, error) {
+	if !flags.Changed("wakes") {
+		return nil, nil
+	}
+	if ask.wakes == "default" {
+		return &agentv1.WakeBound{}, nil
+	}
+	n, err := strconv.ParseUint(ask.wakes, 10, 32)
+	if err != nil || n > maxWakes {
+		return nil, Errorf(Invalid, "--wakes is a number from 0 to %d, or default", maxWakes)
+	}
+	return &agentv1.WakeBound{Most: proto.Uint32(uint32(n))}, nil
 }
 
 // grants are the grants that the flags make of those before; nil if no flag is about them.
@@ -175,13 +197,17 @@ func (p *program) conversationsCreateVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			wakes, err := ask.bound(c.Flags())
+			if err != nil {
+				return err
+			}
 			s, err := p.api()
 			if err != nil {
 				return err
 			}
 			answer, err := s.Agent.CreateConversation(c.Context(), &agentv1.CreateConversationRequest{
 				Title: title, Agent: agent, Settings: &agentv1.ConversationSettings{
-					Prompt: text, Model: ask.model.choice(), Grants: ask.grants(nil, c.Flags()), WorkingDirectory: ask.folder,
+					Prompt: text, Model: ask.model.choice(), Grants: ask.grants(nil, c.Flags()), WorkingDirectory: ask.folder, Wakes: wakes,
 				},
 			})
 			if err != nil {
@@ -201,19 +227,24 @@ func (p *program) conversationsSettingsVerb() *cobra.Command {
 	var ask settingsAsk
 	c := &cobra.Command{
 		Use:   "settings CONVERSATION",
-		Short: "Change what a conversation has of its own: prompt, model, tools; show it if nothing is changed",
-		Long: "Change what a conversation has of its own: prompt, model, tools. Without a flag it shows them.\n\nWhat is left out stays. " +
+		Short: "Change what a conversation has of its own: prompt, model, tools, wakes; show it if nothing is changed",
+		Long: "Change what a conversation has of its own: prompt, model, tools, wakes. Without a flag it shows them.\n\nWhat is left out stays. " +
 			"--grant and --deny add to what there is, --only takes its place; --reset-grants begins anew. An empty --prompt, --model or " +
 			"--effort takes its own away, so that the server's default holds again. A change holds from the " +
 			"next step of a turn that runs. What policy forbids stays forbidden whatever is granted here.",
 		Args: p.takes(conversationArg),
 		RunE: func(c *cobra.Command, words []string) error {
+			wakes, err := ask.bound(c.Flags())
+			if err != nil {
+				return err
+			}
 			s, at, err := p.named(c.Context(), words[0])
 			if err != nil {
 				return err
 			}
 			req := &agentv1.UpdateConversationRequest{
 				ConversationId: at.GetConversationId(),
+				Wakes:          wakes,
 				Model:          ask.model.over(at.GetSettings().GetModel(), c.Flags()),
 				Grants:         ask.grants(at.GetSettings().GetGrants(), c.Flags()),
 			}
@@ -227,7 +258,7 @@ func (p *program) conversationsSettingsVerb() *cobra.Command {
 			if c.Flags().Changed("working-directory") {
 				req.WorkingDirectory = &ask.folder
 			}
-			if req.Model == nil && req.Grants == nil && req.Prompt == nil && req.WorkingDirectory == nil {
+			if req.Model == nil && req.Grants == nil && req.Prompt == nil && req.WorkingDirectory == nil && req.Wakes == nil {
 				return p.showConversation(&agentv1.GetConversationResponse{Conversation: at})
 			}
 			answer, err := s.Agent.UpdateConversation(c.Context(), req)
@@ -426,7 +457,7 @@ func (p *program) showConversation(answer *agentv1.GetConversationResponse) erro
 		[2]string{"waiting", queued},
 		[2]string{"agent", c.GetAgent()},
 		[2]string{"started by", c.GetParentId()},
-		[2]string{"wakes left", fmt.Sprintf("%d by agents, before a person writes", c.GetWakesLeft())},
+		[2]string{"wakes left", wakesLeft(c)},
 		[2]string{"prompt", prompt},
 		[2]string{"model", strings.Join(own.GetModel().GetModels(), ", ")},
 		[2]string{"effort", own.GetModel().GetEffort()},
@@ -439,6 +470,14 @@ func (p *program) showConversation(answer *agentv1.GetConversationResponse) erro
 		[2]string{"last used", term.When(c.GetUpdatedAt().AsTime(), p.Now())},
 	)
 	return nil
+}
+
+func wakesLeft(c *agentv1.Conversation) string {
+	text := fmt.Sprintf("%d by agents, before a person writes", c.GetWakesLeft())
+	if own := c.GetSettings().GetWakes(); own != nil && own.Most != nil {
+		text += fmt.Sprintf(" (its own bound: %d)", own.GetMost())
+	}
+	return text
 }
 
 // changed says what became of a conversation. HANDLE and ID in the text are its own.

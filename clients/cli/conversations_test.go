@@ -112,6 +112,11 @@ func TestConversationsAreChanged(t *testing.T) {
 	f.run(t, "conversations", "settings", "3f2b", "--grant", "sendToConversation").check(t, 0, "only        tabs", "granted     sendToConversation")
 	f.run(t, "conversations", "settings", "3f2b", "--reset-grants", "--only", "a,b").check(t, 0, "only        a, b")
 	f.run(t, "conversations", "settings", "3f2b", "--prompt", "").check(t, 0)
+	f.run(t, "conversations", "settings", "3f2b", "--wakes", "0").check(t, 0, "before a person writes (its own bound: 0)")
+	f.run(t, "conversations", "settings", "3f2b", "--wakes", "default").check(t, 0, "before a person writes")
+	for _, wrong := range []string{"101", "-1", "often", "4294967297"} {
+		f.run(t, "conversations", "settings", "3f2b", "--wakes", wrong).check(t, 2, "--wakes is a number from 0 to 100, or default")
+	}
 	f.run(t, "conversations", "archive", "3f2b").check(t, 0, "`throwbar conversations reopen "+conversationIDs()[2]+"` opens it again")
 	f.run(t, "conversations", "show", "3f2b").check(t, 1, "there is no open conversation")
 	f.run(t, "conversations", "list", "--archived").check(t, 0, conversationIDs()[2])
@@ -124,6 +129,10 @@ func TestConversationsAreChanged(t *testing.T) {
 	}
 	if f.updates[2].Prompt == nil || f.updates[2].Grants != nil || f.updates[2].Model != nil {
 		t.Errorf("prompt: %v", f.updates[2])
+	}
+	if never, server := f.updates[3].GetWakes(), f.updates[4].GetWakes(); never.Most == nil || never.GetMost() != 0 || server == nil || server.Most != nil ||
+		len(f.updates) != 5 {
+		t.Errorf("wakes: %v", f.updates[3:])
 	}
 }
 

@@ -558,6 +558,9 @@ func (f *fakeAgent) UpdateConversation(_ context.Context, req *agentv1.UpdateCon
 	if req.WorkingDirectory != nil {
 		own.WorkingDirectory = req.GetWorkingDirectory()
 	}
+	if req.GetWakes() != nil {
+		own.Wakes = req.GetWakes()
+	}
 	c.row.Settings = own
 	f.record(c, &agentv1.Event{TurnId: "-", Kind: &agentv1.Event_ConversationChanged{ConversationChanged: proto.CloneOf(c.row)}})
 	return &agentv1.UpdateConversationResponse{Conversation: proto.CloneOf(c.row)}, nil

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file throwbar/agent/v1/conversation.proto.
  */
 export const file_throwbar_agent_v1_conversation: GenFile = /*@__PURE__*/
-  fileDesc("CiR0aHJvd2Jhci9hZ2VudC92MS9jb252ZXJzYXRpb24ucHJvdG8SEXRocm93YmFyLmFnZW50LnYxIi0KC01vZGVsQ2hvaWNlEg4KBm1vZGVscxgBIAMoCRIOCgZlZmZvcnQYAiABKAkikwMKDENvbnZlcnNhdGlvbhIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDgoGaGFuZGxlGAIgASgJEg0KBXRpdGxlGAMgASgJEg8KB3J1bm5pbmcYBCABKAgSLgoKY3JlYXRlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIYXJjaGl2ZWQYByABKAgSNQoGc3RhdHVzGAggASgOMiUudGhyb3diYXIuYWdlbnQudjEuQ29udmVyc2F0aW9uU3RhdHVzEg4KBnF1ZXVlZBgJIAEoDRI5CghzZXR0aW5ncxgKIAEoCzInLnRocm93YmFyLmFnZW50LnYxLkNvbnZlcnNhdGlvblNldHRpbmdzEhEKCXBhcmVudF9pZBgLIAEoCRINCgVhZ2VudBgMIAEoCRISCgp3YWtlc19sZWZ0GA0gASgNEhAKCHNlcXVlbmNlGA4gASgEIpsBChRDb252ZXJzYXRpb25TZXR0aW5ncxIOCgZwcm9tcHQYASABKAkSLQoFbW9kZWwYAiABKAsyHi50aHJvd2Jhci5hZ2VudC52MS5Nb2RlbENob2ljZRIpCgZncmFudHMYAyABKAsyGS50aHJvd2Jhci5hZ2VudC52MS5HcmFudHMSGQoRd29ya2luZ19kaXJlY3RvcnkYBCABKAkiNQoGR3JhbnRzEgwKBG9ubHkYASADKAkSDQoFZXh0cmEYAiADKAkSDgoGZGVuaWVkGAMgAygJKnkKEkNvbnZlcnNhdGlvbkZpbHRlchIjCh9DT05WRVJTQVRJT05fRklMVEVSX1VOU1BFQ0lGSUVEEAASHAoYQ09OVkVSU0FUSU9OX0ZJTFRFUl9PUEVOEAESIAocQ09OVkVSU0FUSU9OX0ZJTFRFUl9BUkNISVZFRBACQjhaNnRocm93YmFyLmRldi90aHJvd2Jhci9nZW4vZ28vdGhyb3diYXIvYWdlbnQvdjE7YWdlbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_throwbar_agent_v1_facility]);
+  fileDesc("CiR0aHJvd2Jhci9hZ2VudC92MS9jb252ZXJzYXRpb24ucHJvdG8SEXRocm93YmFyLmFnZW50LnYxIi0KC01vZGVsQ2hvaWNlEg4KBm1vZGVscxgBIAMoCRIOCgZlZmZvcnQYAiABKAkikwMKDENvbnZlcnNhdGlvbhIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDgoGaGFuZGxlGAIgASgJEg0KBXRpdGxlGAMgASgJEg8KB3J1bm5pbmcYBCABKAgSLgoKY3JlYXRlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIYXJjaGl2ZWQYByABKAgSNQoGc3RhdHVzGAggASgOMiUudGhyb3diYXIuYWdlbnQudjEuQ29udmVyc2F0aW9uU3RhdHVzEg4KBnF1ZXVlZBgJIAEoDRI5CghzZXR0aW5ncxgKIAEoCzInLnRocm93YmFyLmFnZW50LnYxLkNvbnZlcnNhdGlvblNldHRpbmdzEhEKCXBhcmVudF9pZBgLIAEoCRINCgVhZ2VudBgMIAEoCRISCgp3YWtlc19sZWZ0GA0gASgNEhAKCHNlcXVlbmNlGA4gASgEIsgBChRDb252ZXJzYXRpb25TZXR0aW5ncxIOCgZwcm9tcHQYASABKAkSLQoFbW9kZWwYAiABKAsyHi50aHJvd2Jhci5hZ2VudC52MS5Nb2RlbENob2ljZRIpCgZncmFudHMYAyABKAsyGS50aHJvd2Jhci5hZ2VudC52MS5HcmFudHMSGQoRd29ya2luZ19kaXJlY3RvcnkYBCABKAkSKwoFd2FrZXMYBSABKAsyHC50aHJvd2Jhci5hZ2VudC52MS5XYWtlQm91bmQiJwoJV2FrZUJvdW5kEhEKBG1vc3QYASABKA1IAIgBAUIHCgVfbW9zdCI1CgZHcmFudHMSDAoEb25seRgBIAMoCRINCgVleHRyYRgCIAMoCRIOCgZkZW5pZWQYAyADKAkqeQoSQ29udmVyc2F0aW9uRmlsdGVyEiMKH0NPTlZFUlNBVElPTl9GSUxURVJfVU5TUEVDSUZJRUQQABIcChhDT05WRVJTQVRJT05fRklMVEVSX09QRU4QARIgChxDT05WRVJTQVRJT05fRklMVEVSX0FSQ0hJVkVEEAJCOFo2dGhyb3diYXIuZGV2L3Rocm93YmFyL2dlbi9nby90aHJvd2Jhci9hZ2VudC92MTthZ2VudHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_throwbar_agent_v1_facility]);
 
 /**
  * ModelChoice is which model answers, and how hard it thinks.
@@ -191,6 +191,13 @@ export type ConversationSettings = Message<"throwbar.agent.v1.ConversationSettin
    * @generated from field: string working_directory = 4;
    */
   workingDirectory: string;
+
+  /**
+   * How often agents may wake it.
+   *
+   * @generated from field: throwbar.agent.v1.WakeBound wakes = 5;
+   */
+  wakes?: WakeBound | undefined;
 };
 
 /**
@@ -199,6 +206,28 @@ export type ConversationSettings = Message<"throwbar.agent.v1.ConversationSettin
  */
 export const ConversationSettingsSchema: GenMessage<ConversationSettings> = /*@__PURE__*/
   messageDesc(file_throwbar_agent_v1_conversation, 2);
+
+/**
+ * WakeBound is how often agents may wake a conversation in a row.
+ *
+ * @generated from message throwbar.agent.v1.WakeBound
+ */
+export type WakeBound = Message<"throwbar.agent.v1.WakeBound"> & {
+  /**
+   * How many times, before a person writes in it; the server's bound (agent_limits.wakes) if absent. 0 is never: what agents say
+   * waits for a person.
+   *
+   * @generated from field: optional uint32 most = 1;
+   */
+  most?: number | undefined;
+};
+
+/**
+ * Describes the message throwbar.agent.v1.WakeBound.
+ * Use `create(WakeBoundSchema)` to create a new message.
+ */
+export const WakeBoundSchema: GenMessage<WakeBound> = /*@__PURE__*/
+  messageDesc(file_throwbar_agent_v1_conversation, 3);
 
 /**
  * Grants are which tools a conversation's agent has. What policy forbids stays forbidden whatever they say.
@@ -233,7 +262,7 @@ export type Grants = Message<"throwbar.agent.v1.Grants"> & {
  * Use `create(GrantsSchema)` to create a new message.
  */
 export const GrantsSchema: GenMessage<Grants> = /*@__PURE__*/
-  messageDesc(file_throwbar_agent_v1_conversation, 3);
+  messageDesc(file_throwbar_agent_v1_conversation, 4);
 
 /**
  * ConversationFilter is which conversations to list.

@@ -307,8 +307,10 @@ type ConversationSettings struct {
 	Grants *Grants `protobuf:"bytes,3,opt,name=grants,proto3" json:"grants,omitempty"`
 	// Folder that its work is about, on whatever device that is; told to the agent.
 	WorkingDirectory string `protobuf:"bytes,4,opt,name=working_directory,json=workingDirectory,proto3" json:"working_directory,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// How often agents may wake it.
+	Wakes         *WakeBound `protobuf:"bytes,5,opt,name=wakes,proto3" json:"wakes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ConversationSettings) Reset() {
@@ -369,6 +371,60 @@ func (x *ConversationSettings) GetWorkingDirectory() string {
 	return ""
 }
 
+func (x *ConversationSettings) GetWakes() *WakeBound {
+	if x != nil {
+		return x.Wakes
+	}
+	return nil
+}
+
+// WakeBound is how often agents may wake a conversation in a row.
+type WakeBound struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many times, before a person writes in it; the server's bound (agent_limits.wakes) if absent. 0 is never: what agents say
+	// waits for a person.
+	Most          *uint32 `protobuf:"varint,1,opt,name=most,proto3,oneof" json:"most,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WakeBound) Reset() {
+	*x = WakeBound{}
+	mi := &file_throwbar_agent_v1_conversation_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WakeBound) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WakeBound) ProtoMessage() {}
+
+func (x *WakeBound) ProtoReflect() protoreflect.Message {
+	mi := &file_throwbar_agent_v1_conversation_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WakeBound.ProtoReflect.Descriptor instead.
+func (*WakeBound) Descriptor() ([]byte, []int) {
+	return file_throwbar_agent_v1_conversation_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *WakeBound) GetMost() uint32 {
+	if x != nil && x.Most != nil {
+		return *x.Most
+	}
+	return 0
+}
+
 // Grants are which tools a conversation's agent has. What policy forbids stays forbidden whatever they say.
 type Grants struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -384,7 +440,7 @@ type Grants struct {
 
 func (x *Grants) Reset() {
 	*x = Grants{}
-	mi := &file_throwbar_agent_v1_conversation_proto_msgTypes[3]
+	mi := &file_throwbar_agent_v1_conversation_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -396,7 +452,7 @@ func (x *Grants) String() string {
 func (*Grants) ProtoMessage() {}
 
 func (x *Grants) ProtoReflect() protoreflect.Message {
-	mi := &file_throwbar_agent_v1_conversation_proto_msgTypes[3]
+	mi := &file_throwbar_agent_v1_conversation_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -409,7 +465,7 @@ func (x *Grants) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grants.ProtoReflect.Descriptor instead.
 func (*Grants) Descriptor() ([]byte, []int) {
-	return file_throwbar_agent_v1_conversation_proto_rawDescGZIP(), []int{3}
+	return file_throwbar_agent_v1_conversation_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Grants) GetOnly() []string {
@@ -459,12 +515,16 @@ const file_throwbar_agent_v1_conversation_proto_rawDesc = "" +
 	"\x05agent\x18\f \x01(\tR\x05agent\x12\x1d\n" +
 	"\n" +
 	"wakes_left\x18\r \x01(\rR\twakesLeft\x12\x1a\n" +
-	"\bsequence\x18\x0e \x01(\x04R\bsequence\"\xd9\x01\n" +
+	"\bsequence\x18\x0e \x01(\x04R\bsequence\"\x8d\x02\n" +
 	"\x14ConversationSettings\x12!\n" +
 	"\x06prompt\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x18\xa0\x9c\x01R\x06prompt\x124\n" +
 	"\x05model\x18\x02 \x01(\v2\x1e.throwbar.agent.v1.ModelChoiceR\x05model\x121\n" +
 	"\x06grants\x18\x03 \x01(\v2\x19.throwbar.agent.v1.GrantsR\x06grants\x125\n" +
-	"\x11working_directory\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80 R\x10workingDirectory\"\x8b\x01\n" +
+	"\x11working_directory\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80 R\x10workingDirectory\x122\n" +
+	"\x05wakes\x18\x05 \x01(\v2\x1c.throwbar.agent.v1.WakeBoundR\x05wakes\"6\n" +
+	"\tWakeBound\x12 \n" +
+	"\x04most\x18\x01 \x01(\rB\a\xbaH\x04*\x02\x18dH\x00R\x04most\x88\x01\x01B\a\n" +
+	"\x05_most\"\x8b\x01\n" +
 	"\x06Grants\x12(\n" +
 	"\x04only\x18\x01 \x03(\tB\x14\xbaH\x11\x92\x01\x0e\x10\xf4\x03\x18\x01\"\ar\x05\x10\x01\x18\x80\x01R\x04only\x12)\n" +
 	"\x05extra\x18\x02 \x03(\tB\x13\xbaH\x10\x92\x01\r\x102\x18\x01\"\ar\x05\x10\x01\x18\x80\x01R\x05extra\x12,\n" +
@@ -487,28 +547,30 @@ func file_throwbar_agent_v1_conversation_proto_rawDescGZIP() []byte {
 }
 
 var file_throwbar_agent_v1_conversation_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_throwbar_agent_v1_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_throwbar_agent_v1_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_throwbar_agent_v1_conversation_proto_goTypes = []any{
 	(ConversationFilter)(0),       // 0: throwbar.agent.v1.ConversationFilter
 	(*ModelChoice)(nil),           // 1: throwbar.agent.v1.ModelChoice
 	(*Conversation)(nil),          // 2: throwbar.agent.v1.Conversation
 	(*ConversationSettings)(nil),  // 3: throwbar.agent.v1.ConversationSettings
-	(*Grants)(nil),                // 4: throwbar.agent.v1.Grants
-	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
-	(ConversationStatus)(0),       // 6: throwbar.agent.v1.ConversationStatus
+	(*WakeBound)(nil),             // 4: throwbar.agent.v1.WakeBound
+	(*Grants)(nil),                // 5: throwbar.agent.v1.Grants
+	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
+	(ConversationStatus)(0),       // 7: throwbar.agent.v1.ConversationStatus
 }
 var file_throwbar_agent_v1_conversation_proto_depIdxs = []int32{
-	5, // 0: throwbar.agent.v1.Conversation.created_at:type_name -> google.protobuf.Timestamp
-	5, // 1: throwbar.agent.v1.Conversation.updated_at:type_name -> google.protobuf.Timestamp
-	6, // 2: throwbar.agent.v1.Conversation.status:type_name -> throwbar.agent.v1.ConversationStatus
+	6, // 0: throwbar.agent.v1.Conversation.created_at:type_name -> google.protobuf.Timestamp
+	6, // 1: throwbar.agent.v1.Conversation.updated_at:type_name -> google.protobuf.Timestamp
+	7, // 2: throwbar.agent.v1.Conversation.status:type_name -> throwbar.agent.v1.ConversationStatus
 	3, // 3: throwbar.agent.v1.Conversation.settings:type_name -> throwbar.agent.v1.ConversationSettings
 	1, // 4: throwbar.agent.v1.ConversationSettings.model:type_name -> throwbar.agent.v1.ModelChoice
-	4, // 5: throwbar.agent.v1.ConversationSettings.grants:type_name -> throwbar.agent.v1.Grants
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	5, // 5: throwbar.agent.v1.ConversationSettings.grants:type_name -> throwbar.agent.v1.Grants
+	4, // 6: throwbar.agent.v1.ConversationSettings.wakes:type_name -> throwbar.agent.v1.WakeBound
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_throwbar_agent_v1_conversation_proto_init() }
@@ -517,13 +579,14 @@ func file_throwbar_agent_v1_conversation_proto_init() {
 		return
 	}
 	file_throwbar_agent_v1_facility_proto_init()
+	file_throwbar_agent_v1_conversation_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_throwbar_agent_v1_conversation_proto_rawDesc), len(file_throwbar_agent_v1_conversation_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

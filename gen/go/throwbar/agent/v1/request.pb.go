@@ -241,8 +241,10 @@ type UpdateConversationRequest struct {
 	Grants *Grants `protobuf:"bytes,5,opt,name=grants,proto3" json:"grants,omitempty"`
 	// Folder that its work is about.
 	WorkingDirectory *string `protobuf:"bytes,6,opt,name=working_directory,json=workingDirectory,proto3,oneof" json:"working_directory,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// How often agents may wake it. Those that woke it since a person wrote in it count.
+	Wakes         *WakeBound `protobuf:"bytes,7,opt,name=wakes,proto3" json:"wakes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UpdateConversationRequest) Reset() {
@@ -315,6 +317,13 @@ func (x *UpdateConversationRequest) GetWorkingDirectory() string {
 		return *x.WorkingDirectory
 	}
 	return ""
+}
+
+func (x *UpdateConversationRequest) GetWakes() *WakeBound {
+	if x != nil {
+		return x.Wakes
+	}
+	return nil
 }
 
 // UpdateConversationResponse has the conversation.
@@ -1404,7 +1413,7 @@ const file_throwbar_agent_v1_request_proto_rawDesc = "" +
 	"\x16GetConversationRequest\x122\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x04\x18@R\x0econversationId\"^\n" +
 	"\x17GetConversationResponse\x12C\n" +
-	"\fconversation\x18\x01 \x01(\v2\x1f.throwbar.agent.v1.ConversationR\fconversation\"\xee\x02\n" +
+	"\fconversation\x18\x01 \x01(\v2\x1f.throwbar.agent.v1.ConversationR\fconversation\"\xa2\x03\n" +
 	"\x19UpdateConversationRequest\x122\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x04\x18@R\x0econversationId\x12%\n" +
 	"\x05title\x18\x02 \x01(\tB\n" +
@@ -1412,7 +1421,8 @@ const file_throwbar_agent_v1_request_proto_rawDesc = "" +
 	"\x06prompt\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x18\xa0\x9c\x01H\x01R\x06prompt\x88\x01\x01\x124\n" +
 	"\x05model\x18\x04 \x01(\v2\x1e.throwbar.agent.v1.ModelChoiceR\x05model\x121\n" +
 	"\x06grants\x18\x05 \x01(\v2\x19.throwbar.agent.v1.GrantsR\x06grants\x12:\n" +
-	"\x11working_directory\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80 H\x02R\x10workingDirectory\x88\x01\x01B\b\n" +
+	"\x11working_directory\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80 H\x02R\x10workingDirectory\x88\x01\x01\x122\n" +
+	"\x05wakes\x18\a \x01(\v2\x1c.throwbar.agent.v1.WakeBoundR\x05wakesB\b\n" +
 	"\x06_titleB\t\n" +
 	"\a_promptB\x14\n" +
 	"\x12_working_directory\"a\n" +
@@ -1526,7 +1536,8 @@ var file_throwbar_agent_v1_request_proto_goTypes = []any{
 	(*Conversation)(nil),                // 26: throwbar.agent.v1.Conversation
 	(*ModelChoice)(nil),                 // 27: throwbar.agent.v1.ModelChoice
 	(*Grants)(nil),                      // 28: throwbar.agent.v1.Grants
-	(ConversationFilter)(0),             // 29: throwbar.agent.v1.ConversationFilter
+	(*WakeBound)(nil),                   // 29: throwbar.agent.v1.WakeBound
+	(ConversationFilter)(0),             // 30: throwbar.agent.v1.ConversationFilter
 }
 var file_throwbar_agent_v1_request_proto_depIdxs = []int32{
 	25, // 0: throwbar.agent.v1.CreateConversationRequest.settings:type_name -> throwbar.agent.v1.ConversationSettings
@@ -1534,22 +1545,23 @@ var file_throwbar_agent_v1_request_proto_depIdxs = []int32{
 	26, // 2: throwbar.agent.v1.GetConversationResponse.conversation:type_name -> throwbar.agent.v1.Conversation
 	27, // 3: throwbar.agent.v1.UpdateConversationRequest.model:type_name -> throwbar.agent.v1.ModelChoice
 	28, // 4: throwbar.agent.v1.UpdateConversationRequest.grants:type_name -> throwbar.agent.v1.Grants
-	26, // 5: throwbar.agent.v1.UpdateConversationResponse.conversation:type_name -> throwbar.agent.v1.Conversation
-	26, // 6: throwbar.agent.v1.ArchiveConversationResponse.conversation:type_name -> throwbar.agent.v1.Conversation
-	26, // 7: throwbar.agent.v1.ReopenConversationResponse.conversation:type_name -> throwbar.agent.v1.Conversation
-	26, // 8: throwbar.agent.v1.ResolveConversationResponse.conversations:type_name -> throwbar.agent.v1.Conversation
-	16, // 9: throwbar.agent.v1.ListToolsResponse.tools:type_name -> throwbar.agent.v1.ToolInfo
-	19, // 10: throwbar.agent.v1.ListModelsResponse.models:type_name -> throwbar.agent.v1.ModelInfo
-	22, // 11: throwbar.agent.v1.ListAgentsResponse.agents:type_name -> throwbar.agent.v1.AgentInfo
-	27, // 12: throwbar.agent.v1.AgentInfo.model:type_name -> throwbar.agent.v1.ModelChoice
-	28, // 13: throwbar.agent.v1.AgentInfo.grants:type_name -> throwbar.agent.v1.Grants
-	29, // 14: throwbar.agent.v1.ListConversationsRequest.filter:type_name -> throwbar.agent.v1.ConversationFilter
-	26, // 15: throwbar.agent.v1.ListConversationsResponse.conversations:type_name -> throwbar.agent.v1.Conversation
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	29, // 5: throwbar.agent.v1.UpdateConversationRequest.wakes:type_name -> throwbar.agent.v1.WakeBound
+	26, // 6: throwbar.agent.v1.UpdateConversationResponse.conversation:type_name -> throwbar.agent.v1.Conversation
+	26, // 7: throwbar.agent.v1.ArchiveConversationResponse.conversation:type_name -> throwbar.agent.v1.Conversation
+	26, // 8: throwbar.agent.v1.ReopenConversationResponse.conversation:type_name -> throwbar.agent.v1.Conversation
+	26, // 9: throwbar.agent.v1.ResolveConversationResponse.conversations:type_name -> throwbar.agent.v1.Conversation
+	16, // 10: throwbar.agent.v1.ListToolsResponse.tools:type_name -> throwbar.agent.v1.ToolInfo
+	19, // 11: throwbar.agent.v1.ListModelsResponse.models:type_name -> throwbar.agent.v1.ModelInfo
+	22, // 12: throwbar.agent.v1.ListAgentsResponse.agents:type_name -> throwbar.agent.v1.AgentInfo
+	27, // 13: throwbar.agent.v1.AgentInfo.model:type_name -> throwbar.agent.v1.ModelChoice
+	28, // 14: throwbar.agent.v1.AgentInfo.grants:type_name -> throwbar.agent.v1.Grants
+	30, // 15: throwbar.agent.v1.ListConversationsRequest.filter:type_name -> throwbar.agent.v1.ConversationFilter
+	26, // 16: throwbar.agent.v1.ListConversationsResponse.conversations:type_name -> throwbar.agent.v1.Conversation
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_throwbar_agent_v1_request_proto_init() }
