@@ -3,7 +3,8 @@
 #
 # Now and then the race detector itself gives up: with a failed check of its own ("ThreadSanitizer: CHECK failed"), or with a
 # fault inside it (a SIGSEGV on the runtime's way into it, racecall). Both say nothing about the program. A package that failed
-# with that, and with no failed test, race or panic beside it, is run again, twice at most; everything else fails at once.
+# with that, and with no failed test, race or panic beside it, is run again, four times at most (seen in app/linktest, with
+# hundreds of devices). Everything else fails at once.
 set -uo pipefail
 
 log=$(mktemp)
@@ -37,7 +38,7 @@ args=()
 for arg in "$@"; do
 	case $arg in ./* | .) packages+=("$arg") ;; *) args+=("$arg") ;; esac
 done
-for try in 1 2 3; do
+for try in 1 2 3 4 5; do
 	go test -race "${args[@]}" "${packages[@]}" 2>&1 | tee "$log"
 	status=${PIPESTATUS[0]}
 	[ "$status" -eq 0 ] && exit 0
